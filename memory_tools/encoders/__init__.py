@@ -1,0 +1,64 @@
+"""A specification ("default", "none", "sentence-transformers:<path or name>", "openai:<base_url>#<model>") in, an `Encoder` out.
+
+Nothing heavy is imported here: a backend is imported by `open_encoder` when it is the one asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from memory_tools.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Kind = Literal["query", "passage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Two distributions of the cosine between a question and a block: mean and standard deviation each.
+
+    `answer_*`: the block answers the question. `other_*`: question and block have nothing to do with each other.
+    """
+
+    answer_mean: float
+    answer_sd: float
+    other_mean: float
+    other_sd: float
+
+
+class Encoder(Protocol):
+    """Texts to unit vectors. `name` (model and version of the preparation) is stored in the index: another name re-embeds."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def calibration(self) -> Calibration: ...
+
+    def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
+        """Unit rows, shape (len(texts), dimension), float32; an empty or blank text gets a zero row. Unavailable: cannot encode right now."""
+        ...
+
+
+def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | None = None) -> Encoder | None:
+    """The encoder that `spec` names, None for "none". InvalidInput: no such kind. Unavailable: it cannot be used, with what to install."""
+    kind, _, rest = spec.strip().partition(":")
+    if kind == "none" and not rest:
+        return None
+    if kind == "default" and not rest:
+        from memory_tools.encoders.universal import Universal
+
+        return Universal(cache_dir)
+    raise InvalidInput(
+        f"unknown encoder {spec!r}",
+        'use "default", "none", "sentence-transformers:<path or name>" or "openai:<base_url>#<model>"',
+    )
