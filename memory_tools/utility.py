@@ -1,0 +1,204 @@
+"""Relevance and a section's history in, utility and an order out; an outcome in, the new history out. Pure: the clock is passed in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memory_tools.errors import InvalidInput
+from memory_tools.history import Usage, aware, counts, record, resolve, running_q, success_rate_of
+from memory_tools.settings import Settings, Weights, nearest
+
+__all__ = [
+    "POLICIES",
+    "Ranked",
+    "Settings",
+    "Usage",
+    "Weights",
+    "calculate_utility",
+    "counts",
+    "expected_success",
+    "rank",
+    "recency_of",
+    "record",
+    "resolve",
+    "stored_utility",
+    "success_rate_of",
+]
+
+POLICIES = ("balanced", "seed", "memrl", "relevance")
+_UNDATED = 0.5  # recency of what was never used and whose edit is unknown: neither new nor old
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One passage in its place. `utility` is the formula of the three numbers shown; `score` orders, and never rises along the list."""
+
+    address: str
+    utility: float
+    score: float
+    kept: bool
+    recency: float
+    success_rate: float | None
+    relevance: float
+
+
+def calculate_utility(
+    recency: float,
+    success_rate: float | None,
+    relevance: float,
+    positive_feedback: bool = False,
+    settings: Settings | None = None,
+) -> float:
+    """0.3 recency + 0.4 success_rate + 0.3 relevance, + 0.1 for positive feedback, at most 1.0, with the configured weights.
+
+    success_rate None (never judged): recency and relevance alone, (0.3 recency + 0.3 relevance) / 0.6.
+    Inputs beyond [0, 1] are taken as the nearer end, NaN as 0.
+    """
+    settings = settings or _DEFAULT
+    w, recency, relevance = settings.weights, _unit(recency), _unit(relevance)
+    if success_rate is not None:
+        utility = w.recency * recency + w.success_rate * _unit(success_rate) + w.relevance * relevance
+    elif w.recency + w.relevance > 0.0:
+        utility = (w.recency * recency + w.relevance * relevance) / (w.recency + w.relevance)
+    else:  # success alone counts and there is none yet: what is expected of an untried section
+        utility = settings.success_prior
+    return min(utility + (settings.feedback_bonus if positive_feedback else 0.0), 1.0)
+
+
+def stored_utility(usage: Usage, now: datetime, settings: Settings | None = None) -> float:
+    """The utility that knows no query, as the sidecar holds it: (0.3 recency + 0.4 success) / 0.7, + 0.1, at most 1.0."""
+    settings = settings or _DEFAULT
+    w, success = settings.weights, success_rate_of(usage)
+    weighed = [(w.recency, recency_of(usage, now, settings))] + ([] if success is None else [(w.success_rate, success)])
+    total = sum(weight for weight, _ in weighed)
+    utility = sum(weight * value for weight, value in weighed) / total if total > 0.0 else settings.success_prior
+    return min(utility + (settings.feedback_bonus if usage.positive_feedback else 0.0), 1.0)
+
+
+def recency_of(usage: Usage, now: datetime, settings: Settings | None = None) -> float:
+    """2^(-days / 14) since the last use, since the last edit where never used, 0.5 where neither is known. A time to come counts as now."""
+    return _fade(usage.last_used or usage.edited, now, (settings or _DEFAULT).use_half_life_days)
+
+
+def rank(
+    items: Iterable[tuple[str, float, Usage]],
+    now: datetime,
+    policy: str = "balanced",
+    settings: Settings | None = None,
+) -> list[Ranked]:
+    """Passages (key, relevance, history of their section) in a policy's order, best first, those kept before those dropped.
+
+    The `pool` most relevant ones are re-ordered; the others keep the order of their relevance behind them. Pinned ones come
+    first and are never dropped, muted ones are never kept. Ties fall to relevance, then to the key: a total order that does
+    not depend on the order given.
+    """
+    settings = settings or _DEFAULT
+    if policy not in POLICIES:
+        raise InvalidInput(f"policy {policy!r} is not known", nearest(policy, POLICIES))
+    passages = sorted(((str(key), _unit(relevance), usage) for key, relevance, usage in items), key=lambda p: (-p[1], p[0]))
+    heard = [p for p in passages if not p[2].muted]
+    pool = heard[: settings.pool]
+    scores = _ORDER[policy](pool, now, settings)
+    placed: list[tuple[tuple[bool, bool, bool, float, float, str], Ranked, bool]] = []
+    for place, (key, relevance, usage) in enumerate(heard + [p for p in passages if p[2].muted]):
+        recency, success = recency_of(usage, now, settings), success_rate_of(usage)
+        utility = calculate_utility(recency, success, relevance, usage.positive_feedback, settings)
+        score = scores[place] if place < len(pool) else relevance
+        kept = not usage.muted and (usage.pinned or not _drops(policy, usage, utility, settings))
+        first = usage.pinned and not usage.muted
+        ranked = Ranked(key, utility, min(score, 1.0), kept, recency, success, relevance)
+        placed.append(((not kept, not first, place >= len(pool), -score, -relevance, key), ranked, first))
+    placed.sort(key=lambda p: p[0])
+    return _level([p[1] for p in placed], sum(p[2] for p in placed))
+
+
+def _level(ranked: list[Ranked], pinned: int) -> list[Ranked]:
+    """The score as it is shown never rises: pinned ones are lifted to the best of the others, later ones lowered to the one before."""
+    best = max((r.score for r in ranked[pinned:]), default=0.0)
+    shown, ceiling = [], 1.0
+    for place, one in enumerate(ranked):
+        ceiling = min(ceiling, max(one.score, best) if place < pinned else one.score)
+        shown.append(one if one.score == ceiling else replace(one, score=ceiling))
+    return shown
+
+
+def _drops(policy: str, usage: Usage, utility: float, settings: Settings) -> bool:
+    if policy == "seed":
+        return utility < settings.utility_threshold
+    if policy == "balanced":
+        _, success, fail = counts(usage)
+        return success + fail > 0 and success + fail >= settings.min_judged and utility < settings.utility_threshold
+    return False
+
+
+_Pool = Sequence[tuple[str, float, Usage]]
+
+
+def _by_seed(pool: _Pool, now: datetime, settings: Settings) -> list[float]:
+    return [
+        calculate_utility(recency_of(u, now, settings), success_rate_of(u), relevance, u.positive_feedback, settings)
+        for _, relevance, u in pool
+    ]
+
+
+def _by_relevance(pool: _Pool, now: datetime, settings: Settings) -> list[float]:
+    return [relevance for _, relevance, _ in pool]
+
+
+def _by_balance(pool: _Pool, now: datetime, settings: Settings) -> list[float]:
+    """The same weights on comparable inputs: relevance over the pool's range, success shrunk to its prior, recency of the edit."""
+    if not pool:
+        return []
+    w, low = settings.weights, min(p[1] for p in pool)
+    span = max(max(p[1] for p in pool) - low, 0.15)
+    scores = []
+    for _, relevance, usage in pool:
+        recency = _fade(usage.edited or usage.last_used, now, settings.edit_half_life_days)
+        value = w.recency * recency + w.success_rate * expected_success(usage, settings) + w.relevance * (relevance - low) / span
+        scores.append(value / w.total + (settings.feedback_bonus if usage.positive_feedback else 0.0))
+    return scores
+
+
+def expected_success(usage: Usage, settings: Settings | None = None) -> float:
+    """Success to expect of the next use: (successes + 1) / (judged + 2) with the default prior .5 of strength 2."""
+    settings = settings or _DEFAULT
+    prior = settings.success_prior if usage.prior is None else _unit(usage.prior)
+    _, success, fail = counts(usage)
+    total = success + fail + settings.prior_strength
+    return (success + prior * settings.prior_strength) / total if total > 0.0 else prior
+
+
+def _by_memrl(pool: _Pool, now: datetime, settings: Settings) -> list[float]:
+    """x = (1 - λ) z(relevance) + λ z(Q) over the pool, score 1 / (1 + e^-x); arXiv:2601.03192."""
+    relevance, q = _z([p[1] for p in pool]), _z([running_q(p[2]) for p in pool])
+    share = settings.memrl_lambda
+    return [1.0 / (1.0 + math.exp(-((1.0 - share) * r + share * v))) for r, v in zip(relevance, q, strict=True)]
+
+
+_ORDER = {"balanced": _by_balance, "seed": _by_seed, "memrl": _by_memrl, "relevance": _by_relevance}
+
+
+def _z(values: Sequence[float]) -> list[float]:
+    if not values:
+        return []
+    mean = math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values))
+    # Equal values leave a deviation of about 1e-17 in floats, and z would be noise.
+    return [0.0 if deviation < 1e-12 else (v - mean) / deviation for v in values]
+
+
+def _fade(since: datetime | None, now: datetime, half_life_days: float) -> float:
+    if since is None:
+        return _UNDATED
+    days = (aware(now) - aware(since)).total_seconds() / 86400.0
+    return float(2.0 ** (-max(days, 0.0) / half_life_days))
+
+
+def _unit(value: float) -> float:
+    return 0.0 if math.isnan(value) else min(max(float(value), 0.0), 1.0)
+
+
+_DEFAULT = Settings()
