@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,13 +66,14 @@ def install(target: Path) -> Installed:
     folder = target / NAME
     for place in (target, folder, folder / "skill"):
         if place.exists() and not place.is_dir():
-            raise InvalidInput(f"{place} is a file, so the skill cannot be installed there", "choose another --target, or move the file away")
+            raise InvalidInput(f"{place} is a file, so the skill cannot be installed there", "name another folder, or move the file away")
     pages = sources()
     ours = {name: path.read_bytes() for name, path in pages.items()}
     known = _read_manifest(folder / MANIFEST)
     durable.make_folder(folder / "skill")
     # The hashes are written before the pages: if the process dies between the two, the next run still knows which pages are ours.
-    _write_manifest(folder / MANIFEST, {**known, **{name: sorted({*known.get(name, ()), _hash(content)}) for name, content in ours.items()}})
+    expected = {name: sorted({*known.get(name, ()), _hash(content)}) for name, content in ours.items()}
+    _write_manifest(folder / MANIFEST, {**known, **expected})
     done = [_place(folder / name, content, known.get(name, ())) for name, content in ours.items()]
     gone = sorted(set(known) - set(ours))
     done += [page for name in gone if (page := _retire(folder / name, known[name])) is not None]
@@ -82,7 +83,7 @@ def install(target: Path) -> Installed:
     return Installed(folder, tuple(done))
 
 
-def _place(path: Path, content: bytes, known: tuple[str, ...] | list[str]) -> Page:
+def _place(path: Path, content: bytes, known: Sequence[str]) -> Page:
     beside = path.with_name(path.name + ".new")
     if not path.exists():
         durable.replace(path, content)
@@ -100,7 +101,7 @@ def _place(path: Path, content: bytes, known: tuple[str, ...] | list[str]) -> Pa
     return Page(path, "kept", f"edited by hand, so it stays as it is; the page of this version is {beside.name}")
 
 
-def _retire(path: Path, known: tuple[str, ...] | list[str]) -> Page | None:
+def _retire(path: Path, known: Sequence[str]) -> Page | None:
     """A page that this version no longer has: removed if nobody edited it."""
     if not path.is_file():
         return None

