@@ -1,0 +1,141 @@
+"""Sections before and after an edit in, which is which out. Pure: traces in, a matching out; the order of certainty decides.
+
+1. the same address with the same body, then the same file and slug with the same body;
+2. the same body anywhere, where it is long enough to say something;
+3. body, name, file and place among already matched neighbours weighed together, the surest pairs first, because each pair that is settled
+   tells the place of the next;
+4. a section that is left over and whose text is now inside another one was merged into it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from memory_tools import likely
+from memory_tools.records import Section, Trace
+from memory_tools.sketches import normalised, trace_parts
+
+__all__ = ["VERSION", "Matching", "body_of", "match", "new_id", "normalised", "trace_of", "trace_parts"]
+
+VERSION = 1
+_TELLING = 12  # characters: a shorter body ("- ok", nothing at all) is not proof that two sections are one
+_Take = Callable[[int, int, str], None]  # settles a pair unless either is settled already
+_ZIP = 2500  # pairs of equal bodies that are weighed one by one; above that they are taken in order
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """`pairs`: index of the old section -> index of the new one, one to one. `kinds`: how sure (address, slug, body, likely).
+
+    `merges`: a further old section -> the new one that took its text in. `unmatched`: old ones that are gone.
+    """
+
+    pairs: Mapping[int, int]
+    kinds: Mapping[int, str]
+    merges: Mapping[int, int]
+    unmatched: tuple[int, ...]
+
+
+def body_of(section: Section, text: str) -> str:
+    """The text under the heading; of a lead section all of it. `text`: the whole document."""
+    heading = section.blocks[0] if section.blocks and section.blocks[0].kind == "heading" else None
+    return text[heading.end if heading else section.start : section.end]
+
+
+def trace_of(section: Section, text: str, order: int) -> Trace:
+    """The trace of a parsed section, still without an id. `text`: the whole document; `order`: place in the file, from 0."""
+    body, sketch, size = trace_parts(body_of(section, text))
+    return Trace("", section.address, section.path, section.slug, section.heading, order, body, sketch, size)
+
+
+def new_id(trace: Trace, taken: Collection[str] = ()) -> str:
+    """A stable id, the same in every clone that meets this section first with this text: made of address and body, 10 letters or digits."""
+    import base64
+    import hashlib
+
+    number = 0
+    while True:
+        seed = f"{trace.address}\0{trace.body}\0{number}".encode("utf-8", "surrogatepass")
+        made = base64.b32encode(hashlib.blake2b(seed, digest_size=10).digest()).decode().lower()[:10]
+        if made not in taken:
+            return made
+        number += 1  # the section that had this address and text before has moved on and kept its id
+
+
+def match(old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int] | None = None) -> Matching:
+    """Which new section each old one has become. `settled`: pairs that are certain (by id); they tell the place of others.
+
+    An old trace with order -1 was read from the sidecar: its address may have a repeat's suffix, its place is unknown.
+    """
+    pairs: dict[int, int] = dict(settled or {})
+    kinds = dict.fromkeys(pairs, "id")
+    taken = set(pairs.values())
+
+    def take(i: int, j: int, kind: str) -> None:
+        if i not in pairs and j not in taken:
+            pairs[i] = j
+            kinds[i] = kind
+            taken.add(j)
+
+    _same_place(old, new, take)
+    left = [i for i in range(len(old)) if i not in pairs]
+    free = [j for j in range(len(new)) if j not in taken]
+    _same_body(old, new, left, free, pairs, take)
+    left = [i for i in left if i not in pairs]
+    free = [j for j in free if j not in taken]
+    if left and free:
+        for i, j in likely.pairs(old, new, pairs, left, free):
+            take(i, j, "likely")
+        left = [i for i in left if i not in pairs]
+    merges = likely.merges(old, new, pairs, [i for i in left if old[i].size >= _TELLING]) if left else {}
+    return Matching(pairs, kinds, merges, tuple(i for i in left if i not in merges))
+
+
+def _same_place(old: Sequence[Trace], new: Sequence[Trace], take: _Take) -> None:
+    by_address = {(t.address, t.body): j for j, t in enumerate(new)}
+    for i, t in enumerate(old):
+        j = by_address.get((t.address, t.body))
+        if j is not None:
+            take(i, j, "address")
+    by_slug: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for j, t in enumerate(new):
+        by_slug[t.path, t.slug, t.body].append(j)
+    for i, t in enumerate(old):
+        for name in likely.names(t):
+            for j in by_slug.get((t.path, name, t.body), ()):
+                take(i, j, "slug")
+
+
+def _same_body(
+    old: Sequence[Trace], new: Sequence[Trace], left: Iterable[int], free: Iterable[int], pairs: Mapping[int, int], take: _Take
+) -> None:
+    gone: dict[str, list[int]] = defaultdict(list)
+    come: dict[str, list[int]] = defaultdict(list)
+    for i in left:
+        if old[i].size >= _TELLING:
+            gone[old[i].body].append(i)
+    for j in free:
+        if new[j].body in gone:
+            come[new[j].body].append(j)
+    moved = likely.moves(old, new, pairs)
+    for body in sorted(come):
+        ours, theirs = gone[body], come[body]
+        if len(ours) * len(theirs) > _ZIP:
+            ours, theirs = sorted(ours, key=lambda i: _place(old[i])), sorted(theirs, key=lambda j: _place(new[j]))
+            for i, j in zip(ours, theirs, strict=False):
+                take(i, j, "body")
+            continue
+        ranked = [(_closeness(old[i], new[j], moved), i, j) for i in ours for j in theirs]
+        for _, i, j in sorted(ranked, key=lambda r: (-r[0], _place(old[r[1]]), _place(new[r[2]]))):
+            take(i, j, "body")
+
+
+def _closeness(old: Trace, new: Trace, moved: Mapping[str, str]) -> int:
+    same_file = new.path == moved.get(old.path, old.path)
+    return 2 * same_file + (not likely.names(old).isdisjoint(likely.names(new)))
+
+
+def _place(trace: Trace) -> tuple[str, int, str]:
+    return trace.path, trace.order, trace.address

@@ -1,0 +1,270 @@
+"""Sections that no exact rule has matched in, the likely pairs and merges out. Pure.
+
+Body, name, file and place each add to one score. A Chinese body of one line has few 3-grams in common with itself after a third of its
+characters changed, so a body alone does not decide; nor does a name like "Notes" that every file has.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_tools.records import Trace
+from memory_tools.sketches import Likeness, unpack
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# What each kind of evidence adds, and what a pair needs. Set on generated English and Chinese notes under edits of every kind, one and
+# several at once, with and without the places known (benchmarks/identity.py).
+_BODY = 5.0
+_NAME = 1.6
+_FILE = 1.2
+_PLACE = 1.0
+_HEADING = 0.8
+_NEEDED = 2.6
+_ROUNDS = (4.5, 3.5, _NEEDED)  # the surest first: each settled pair tells the place of its neighbours
+_GROWN = 0.75  # old text all inside the new one, which grew: worth this much of being the same
+_SHRUNK = 0.6  # the new text was all in the old one
+_TELLING = 12  # characters below which a body says proportionally less
+_CELLS = 2_000_000  # pairs compared at a time, about 100 MB
+_BEST = 10  # candidates kept of a section when there are too many to keep all
+_MERGED = 0.6  # share of a section's text that must be in another one
+_REPEAT = re.compile(r"-\d+\Z")
+
+
+def fragment(address: str) -> str:
+    return address.partition("#")[2]
+
+
+def names(trace: Trace) -> frozenset[str]:
+    """What the section may be called: its slug, and its slug with a repeat's suffix."""
+    full = fragment(trace.address)
+    if trace.order >= 0:
+        return frozenset((trace.slug, full))
+    return frozenset((full, _REPEAT.sub("", full)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    old: NDArray[np.int64]
+    new: NDArray[np.int64]
+    score: NDArray[np.float64]  # body, name, file and heading together; the place comes in each round
+    named: NDArray[np.bool_]  # the name alone tells which section of the file it is
+
+
+def pairs(
+    old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int], left: Sequence[int], free: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """(old, new) indices of pairs that belong together, the surest first, one to one."""
+    candidates = _candidates(old, new, settled, left, free)
+    known = dict(settled)
+    taken = set(known.values())
+    for needed in _ROUNDS:
+        places = _Places(old, new, known)
+        ranked = []
+        for i, j, score, named in zip(
+            candidates.old.tolist(), candidates.new.tolist(), candidates.score.tolist(), candidates.named.tolist(), strict=True
+        ):
+            if i not in known and j not in taken and score + _PLACE * 2 >= needed:
+                place = places.between(i, j)
+                total = score + _PLACE * (max(place, 0.0) if named else place)
+                if total >= needed:
+                    ranked.append((total, i, j))
+        for _, i, j in sorted(ranked, key=lambda r: (-r[0], r[1], r[2])):
+            if i not in known and j not in taken:
+                known[i] = j
+                taken.add(j)
+                yield i, j
+
+
+def _candidates(
+    old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int], left: Sequence[int], free: Sequence[int]
+) -> _Candidates:
+    import numpy as np
+
+    hashes_old = [unpack(t.sketch)[1] for t in old]
+    hashes_new = [unpack(t.sketch)[1] for t in new]
+    background = hashes_new if len(new) >= len(old) else hashes_old
+    likeness = Likeness([hashes_old[i] for i in left], [hashes_new[j] for j in free], background)
+    telling_old = np.array([min(1.0, old[i].size / _TELLING) for i in left])
+    telling_new = np.array([min(1.0, new[j].size / _TELLING) for j in free])
+    files = _files(old, new, settled, left, free)
+    same_name = _Names(old, new, left, free)
+    step = max(1, _CELLS // len(free))
+    found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]] = []
+    for start in range(0, len(left), step):
+        stop = min(start + step, len(left))
+        both, in_old, in_new = likeness.rows(start, stop)
+        body = np.maximum(both, np.maximum(_GROWN * in_old, _SHRUNK * in_new))
+        body *= np.minimum(telling_old[start:stop, None], telling_new[None, :])
+        file = files[start:stop]
+        name, alone = same_name.rows(start, stop, file)
+        score = _BODY * body + _FILE * file + _NAME * name
+        keep = score + _HEADING + 2 * _PLACE >= _NEEDED
+        if len(free) > _BEST and (stop - start) * len(free) > 40_000:
+            nth = np.partition(score, -_BEST, axis=1)[:, -_BEST, None]
+            keep &= score >= nth
+        rows, columns = np.nonzero(keep)
+        found.append((rows + start, columns, score[rows, columns], alone[rows, columns]))
+    rows, columns, scores, named = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    which_old, which_new = np.array(left)[rows], np.array(free)[columns]
+    headings = [
+        _dice(fragment(old[i].address), fragment(new[j].address)) for i, j in zip(which_old.tolist(), which_new.tolist(), strict=True)
+    ]
+    return _Candidates(which_old, which_new, scores + _HEADING * np.array(headings), named)
+
+
+def moves(old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int]) -> dict[str, str]:
+    """Files that were renamed: path before -> path now, where the file is gone and most of what was found of it is in one other."""
+    still = {t.path for t in new}
+    votes: dict[str, Counter[str]] = defaultdict(Counter)
+    for i, j in settled.items():
+        if old[i].path not in still:
+            votes[old[i].path][new[j].path] += 1
+    out = {}
+    for path, counter in votes.items():
+        best, count = min(counter.items(), key=lambda item: (-item[1], item[0]))
+        if 2 * count > sum(counter.values()):
+            out[path] = best
+    return out
+
+
+def _files(
+    old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int], left: Sequence[int], free: Sequence[int]
+) -> NDArray[np.float64]:
+    """1 where two sections are in the same file (a renamed one counts as the same), 0.5 where it was probably renamed; (left, free)."""
+    import numpy as np
+
+    moved = moves(old, new, settled)
+    before, now = {t.path for t in old}, {t.path for t in new}
+    paths_old = sorted({old[i].path for i in left})
+    paths_new = sorted({new[j].path for j in free})
+    matrix = np.zeros((len(paths_old), len(paths_new)), dtype=np.float64)
+    for a, was in enumerate(paths_old):
+        for b, path in enumerate(paths_new):
+            if was == path or moved.get(was) == path:
+                matrix[a, b] = 1.0
+            elif was not in now and path not in before and was not in moved:
+                matrix[a, b] = 0.5 * _dice(was, path)
+    rows = {path: a for a, path in enumerate(paths_old)}
+    columns = {path: b for b, path in enumerate(paths_new)}
+    return np.asarray(matrix[np.ix_([rows[old[i].path] for i in left], [columns[new[j].path] for j in free])])
+
+
+class _Names:
+    """How much it says that an old and a new section have the same name."""
+
+    def __init__(self, old: Sequence[Trace], new: Sequence[Trace], left: Sequence[int], free: Sequence[int]) -> None:
+        self._old = [old[i] for i in left]
+        self._new = [new[j] for j in free]
+        by_name: dict[str, list[int]] = defaultdict(list)
+        for j, t in enumerate(self._new):
+            for name in sorted(names(t)):
+                by_name[name].append(j)
+        self._by_name = by_name
+        self._files_with = Counter(name for _, name in {(t.path, name) for t in (*old, *new) for name in names(t)})
+        self._before = Counter((t.path, name) for t in old for name in names(t))
+        self._now = Counter((t.path, name) for t in new for name in names(t))
+
+    def rows(self, start: int, stop: int, file: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """([0, 1.2], whether the name is the only one of its kind in its file both times), shape (stop - start, new)."""
+        import numpy as np
+
+        weight = np.zeros(file.shape)
+        alone = np.zeros(file.shape, dtype=np.bool_)
+        for row, t in enumerate(self._old[start:stop]):
+            for name in sorted(names(t)):
+                common = 1.0 / (1.0 + np.log2(max(1, self._files_with[name] - 1)))  # "Notes", in every file, says little outside its own
+                for j in self._by_name.get(name, ()):
+                    there = self._new[j]
+                    here = file[row, j] >= 1.0
+                    value = (1.0 if here else common) + (0.2 if there.address == t.address else 0.0)
+                    weight[row, j] = max(weight[row, j], value)
+                    alone[row, j] |= here and self._before[t.path, name] == 1 and self._now[there.path, name] == 1
+        return weight, alone
+
+
+class _Places:
+    """Where the sections between two settled ones of a file can be."""
+
+    def __init__(self, old: Sequence[Trace], new: Sequence[Trace], known: Mapping[int, int]) -> None:
+        self._old, self._new = old, new
+        settled: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
+        taken = set(known.values())
+        for i, j in known.items():
+            if old[i].order >= 0:
+                settled[old[i].path].append((old[i].order, new[j].path, new[j].order))
+        for rows in settled.values():
+            rows.sort()
+        self._settled = settled
+        open_old: dict[str, list[int]] = defaultdict(list)
+        for i, t in enumerate(old):
+            if i not in known:
+                open_old[t.path].append(t.order)
+        open_new: dict[str, list[int]] = defaultdict(list)
+        for j, t in enumerate(new):
+            if j not in taken:
+                open_new[t.path].append(t.order)
+        self._open_old = {path: sorted(orders) for path, orders in open_old.items()}
+        self._open_new = {path: sorted(orders) for path, orders in open_new.items()}
+
+    def between(self, i: int, j: int) -> float:
+        """1: between the same neighbours and alone there, .5: between them, 0: nothing known, down to -2: on the wrong side of both."""
+        before, now = self._old[i], self._new[j]
+        if before.order < 0:
+            return 0.0
+        rows = self._settled.get(before.path, [])
+        at = bisect_left(rows, (before.order, "", 0))
+        previous = rows[at - 1] if at else (-1, now.path, -1)
+        following = rows[at] if at < len(rows) else (1 << 30, now.path, 1 << 30)
+        place = 0.0
+        for side, neighbour in ((1, previous), (-1, following)):
+            if neighbour[1] == now.path:
+                place += 0.25 if side * (now.order - neighbour[2]) > 0 else -1.0
+        if place == 0.5 and self._alone(self._open_old[before.path], previous[0], following[0]):
+            place += 0.5 * self._alone(self._open_new[now.path], previous[2], following[2])
+        return place
+
+    @staticmethod
+    def _alone(orders: Sequence[int], low: int, high: int) -> bool:
+        return bisect_left(orders, high) - bisect_left(orders, low + 1) == 1
+
+
+def _dice(a: str, b: str) -> float:
+    """Share of letter pairs that two names have in common, [0, 1]."""
+    if a == b:
+        return 1.0
+    pairs_a = {a[i : i + 2] for i in range(len(a) - 1)} or {a}
+    pairs_b = {b[i : i + 2] for i in range(len(b) - 1)} or {b}
+    return 2.0 * len(pairs_a & pairs_b) / (len(pairs_a) + len(pairs_b))
+
+
+def merges(old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int], left: Sequence[int]) -> dict[int, int]:
+    """Old sections whose text is now inside a section that continues another one: old -> new."""
+    partner = {j: i for i, j in settled.items()}
+    # A section whose body is as it was took nothing in.
+    grown = [j for j in sorted(partner) if new[j].body != old[partner[j]].body and new[j].size > old[partner[j]].size]
+    if not left or not grown:
+        return {}
+    hashes = {j: unpack(new[j].sketch)[1] for j in grown}
+    before = {j: unpack(old[partner[j]].sketch)[1] for j in grown}
+    gone = [unpack(old[i].sketch)[1] for i in left]
+    background = list(hashes.values())
+    _, inside, _ = Likeness(gone, list(hashes.values()), background).rows(0, len(left))
+    _, already, _ = Likeness(gone, list(before.values()), background).rows(0, len(left))
+    out = {}
+    for row, i in enumerate(left):
+        gains = [(float(inside[row, column]), j) for column, j in enumerate(grown)
+                 if inside[row, column] - already[row, column] >= _MERGED / 2 and new[j].size >= 0.8 * old[i].size]  # fmt: skip
+        if gains:
+            share, j = min(gains, key=lambda g: (-g[0], g[1]))
+            near = old[i].path == old[partner[j]].path
+            if share >= (_MERGED if near else (1.0 + _MERGED) / 2):
+                out[i] = j
+    return out
