@@ -1,0 +1,96 @@
+"""The verbs that run on or install something: watch, serve, mcp, skill, bench. Options go in, the long-running face is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from memory_tools.cli_session import Session, Verb, verb
+
+
+@verb()
+@click.pass_obj
+def watch(session: Session) -> None:
+    """Keep the index fresh while notes change. One line a change on a terminal; stops with Ctrl-C.
+
+    \b
+    memory-tools watch
+    """
+    from memory_tools.cli_watch import run
+
+    run(session)
+
+
+@verb()
+@click.option("--host", metavar="ADDRESS", help="Address to listen on (127.0.0.1). Any other than loopback needs a token.")
+@click.option("--port", type=int, metavar="N", help="Port (8002).")
+@click.pass_obj
+def serve(session: Session, host: str | None, port: int | None) -> None:
+    """Answer over HTTP, and keep the index fresh.
+
+    \b
+    memory-tools serve --port 8002
+    """
+    from memory_tools.http_app import serve
+
+    serve(session.config(host=host, port=port))
+
+
+@verb()
+@click.option("--http", "as_http", is_flag=True, help="Streamable HTTP at /mcp instead of stdin and stdout.")
+@click.option("--host", metavar="ADDRESS", help="With --http: address to listen on (127.0.0.1).")
+@click.option("--port", type=int, metavar="N", help="With --http: port (8002).")
+@click.pass_obj
+def mcp(session: Session, as_http: bool, host: str | None, port: int | None) -> None:
+    """Answer as an MCP server on stdin and stdout, and keep the index fresh.
+
+    \b
+    claude mcp add memory -- memory-tools --workspace ~/notes mcp
+    """
+    from memory_tools import mcp_server
+
+    config = session.config(host=host, port=port)
+    if as_http:
+        mcp_server.serve_http(config)
+    else:
+        mcp_server.serve_stdio(config)
+
+
+@click.group()
+def skill() -> None:
+    """The skill that teaches an agent to use this memory.
+
+    \b
+    memory-tools skill install
+    """
+
+
+@skill.command(cls=Verb)
+@click.option("--target", metavar="DIR", type=click.Path(path_type=Path), help="Folder that holds skills (the workspace's skills/).")
+@click.pass_obj
+def install(session: Session, target: Path | None) -> None:
+    """Write or upgrade the skill memory-retrieval; pages edited by hand stay.
+
+    \b
+    memory-tools skill install --target ~/.claude/skills
+    """
+    from memory_tools import skill as pages
+
+    session.emit(pages.install(target if target is not None else session.config().workspace / "skills"))
+
+
+@verb()
+@click.option("--copies", type=int, default=1, show_default=True, metavar="N", help="Measure on N copies of the workspace's notes.")
+@click.pass_obj
+def bench(session: Session, copies: int) -> None:
+    """Measure this machine on a copy of the workspace: index, warm query, cold command, one changed file.
+
+    \b
+    memory-tools bench --copies 10 --json
+    """
+    from memory_tools import bench as figures
+
+    with session.working("Measuring"):
+        report = figures.run(session.config(), copies)
+    session.emit(report)
