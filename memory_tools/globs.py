@@ -91,6 +91,6 @@ def check_pattern(pattern: str) -> str | None:
     return None
 
 
-def as_key(patterns: Sequence[str]) -> tuple[str, ...]:
-    """Patterns as the functions above take them; unusable ones left out (configuration reports those by `check_pattern`)."""
+def usable(patterns: Sequence[str]) -> tuple[str, ...]:
+    """Patterns as the functions above take them, without those that `check_pattern` finds fault with."""
     return tuple(p for p in patterns if check_pattern(p) is None)

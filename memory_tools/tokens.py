@@ -18,9 +18,14 @@ _MAX_WORD = 64  # a longer run is a key or a hash: its beginning stands for it
 _HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _KANA = "\u3041-\u3096\u3099-\u309f\u30a1-\u30ff\u31f0-\u31ff\u3105-\u312f"
 _HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"
-_UNSPACED = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u0edc-\u0eff\u1000-\u103f\u1050-\u109f\u1780-\u17d3\u1980-\u19df\ua9e0-\ua9ff\uaa60-\uaa7f"
+_UNSPACED = (  # Thai, Lao, Burmese, Khmer, New Tai Lue
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u0edc-\u0eff\u1000-\u103f\u1050-\u109f\u1780-\u17d3\u1980-\u19df\ua9e0-\ua9ff\uaa60-\uaa7f"
+)
 # Vowel signs are marks, which \w leaves out: without them a Hindi or Arabic word falls to pieces.
-_MARKED = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u07a6-\u07b0\u0900-\u0963\u0966-\u0df3"
+_MARKED = (  # Hebrew, Arabic, Syriac, Thaana; the scripts of India whole, without their full stops
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
+    "\u0711\u0730-\u074a\u07a6-\u07b0\u0900-\u0963\u0966-\u0df3"
+)
 _EMOJI = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 _LETTER = f"(?:[^\\W{_HAN}{_KANA}{_HANGUL}{_UNSPACED}]|[{_MARKED}])"
 _JOIN = r"(?:[-.'\u2019@]|(?<=\d):(?=\d))"
@@ -31,18 +36,21 @@ _RUN = re.compile(
 _ASCII_RUN = re.compile(r"[A-Za-z0-9_]+(?:(?:[-.'@]|(?<=\d):(?=\d))[A-Za-z0-9_]+)*(?:\+\+(?!\w)|#(?!\w))?")
 _THOUSANDS = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})+)(?![\d,])")
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+")
-_LATIN = str.maketrans({"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "\u2019": "'"})
+_LATIN = str.maketrans(
+    {"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "\u2019": "'"}
+)
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[A-Z]|\d+|[^\W\dA-Za-z_]+")
 _SEPARATOR = re.compile(r"[-._'@:]+")
 _PLAIN = re.compile(r"[a-z]+")
 _TYPED = re.compile(r"[A-Za-z]{2,}\d{1,4}|[A-Za-z]\d{3,}|\d+[A-Za-z]{2,}")  # gpt4, E4711, 14days
 
-STOP = frozenset(
-    "a an and are as at be been but by can could did do does doing for from had has have he her him his how i if in into is it its "
-    "just me my no not of on or our she should so some than that the their them then there these they this those to too up us was we "
-    "were what when where which while who whom whose why will with would you your am any about did dont im ive id ill didnt doesnt "
-    "isnt wasnt youre thats whats".split()
-)
+_STOP_WORDS = """
+a an and are as at be been but by can could did do does doing for from had has have he her him his how i if in into is it its
+just me my no not of on or our she should so some than that the their them then there these they this those to too up us was we
+were what when where which while who whom whose why will with would you your am any about did dont im ive id ill didnt doesnt
+isnt wasnt youre thats whats
+"""
+STOP = frozenset(_STOP_WORDS.split())
 _CJK_STOP = frozenset("的了是在和与及或吗呢吧啊呀么我你他她它们这那有不也就都很个为以被把让着过得地之其请问什怎哪のはがをにでともへや")
 
 
@@ -178,7 +186,7 @@ def _word(raw: str) -> tuple[_Token, ...]:
 
 def _camel(piece: str) -> list[str]:
     """camelCase and APIKey to their words; a hash such as 9f8e7d6 stays whole."""
-    if piece.isdigit() or piece.islower() and piece.isalpha():
+    if piece.isdigit() or (piece.islower() and piece.isalpha()):
         return [piece]
     if any(c.isdigit() for c in piece) and not _TYPED.fullmatch(piece) and not re.search("[a-z][A-Z]", piece):
         return [piece]

@@ -1,0 +1,189 @@
+"""A root folder and globs to the files in it that they name, each with its state, and what was skipped. Reads folders only."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memory_tools import globs
+from memory_tools.records import Found, Skipped, Stat
+
+SUFFIXES = (".md", ".markdown")
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
+LEADS_OUT = "is a symbolic link that leads out of its root; to search it, name its folder under extra_roots"
+_NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv"})  # and whatever begins with a dot
+_MAX_DEPTH = 40
+
+
+@dataclass(slots=True)
+class Walk:
+    """Collects over one or more roots. `exclude` is globs.excluded's pattern; files above `max_bytes` are skipped."""
+
+    exclude: re.Pattern[str]
+    max_bytes: int
+    found: list[Found] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def root(self, root: str, prefix: str, include: tuple[str, ...]) -> None:
+        """Adds the files under the real path `root` that `include` names; their paths begin with `prefix`."""
+        branch = _Branch(self, root, prefix, globs.included(include))
+        for folder, deep in globs.walks(include):
+            if folder and branch.left_out(folder):
+                continue
+            start = str(Path(root, folder))
+            real = os.path.realpath(start)
+            if not is_inside(root, real):
+                self.skip(prefix + folder, LEADS_OUT)
+            else:
+                branch.folder(real, folder + "/" if folder else "", deep, (real,))
+
+    def skip(self, path: str, reason: str, keep: bool = False) -> None:
+        self.skipped.append(Skipped(path.encode("utf-8", "backslashreplace").decode(), reason, keep))
+
+    def once(self) -> tuple[Found, ...]:
+        """Found files by path, each once by identity: MEMORY.md and memory.md may be one file, a link may lead to another note."""
+        known: dict[tuple[int, int, int], str] = {}
+        kept: list[Found] = []
+        for one in sorted(self.found, key=lambda f: f.path):
+            # Size and time too: some network file systems give the same inode number to several files.
+            key = (one.stat.inode, one.stat.size, one.stat.mtime_ns)
+            first = known.setdefault(key, one.path) if one.stat.inode else one.path
+            if first == one.path:
+                kept.append(one)
+            elif _same_file(one.real, next(f.real for f in kept if f.path == first)):
+                self.skip(one.path, f"is the same file as {first}")
+            else:
+                kept.append(one)
+        return tuple(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    walk: Walk
+    root: str
+    prefix: str
+    wanted: re.Pattern[str]
+
+    def folder(self, folder: str, below: str, deep: bool, above: tuple[str, ...]) -> None:
+        """Lists one folder. `above`: the real folders on the way down to it, itself included, so that links make no circles."""
+        try:
+            with os.scandir(folder) as entries:
+                listed = list(entries)
+        except FileNotFoundError:
+            if not below and self.prefix:
+                self.walk.skip(self.prefix, "the folder does not exist", keep=True)
+            return
+        except OSError as e:
+            # NotADirectoryError: `memory` may be a file. Anything else may pass: what is known of the folder stays.
+            self.walk.skip(self.prefix + below, reason(e), keep=e.errno != errno.ENOTDIR)
+            return
+        for entry in listed:
+            name = entry.name
+            if name[0] == "." or name in _NEVER_WALKED:
+                continue
+            try:
+                self.entry(entry, below + name, deep, above)
+            except FileNotFoundError:
+                continue  # gone since the listing
+            except OSError as e:
+                self.walk.skip(self.prefix + below + name, reason(e), keep=True)
+
+    def entry(self, entry: os.DirEntry[str], path: str, deep: bool, above: tuple[str, ...]) -> None:
+        if entry.is_symlink():
+            self.link(entry, path, deep, above)
+        elif entry.is_dir(follow_symlinks=False):
+            if deep and not self.left_out(path):
+                self.below(entry.path, path, above)
+        elif self.names(path):
+            # On Windows the listing knows neither inode nor link count.
+            self.file(entry.path, path, Path(entry.path).stat() if sys.platform == "win32" else entry.stat(follow_symlinks=False))
+
+    def below(self, folder: str, path: str, above: tuple[str, ...]) -> None:
+        if len(above) > _MAX_DEPTH:
+            self.walk.skip(self.prefix + path, f"is nested more than {_MAX_DEPTH} folders deep")
+        else:
+            self.folder(folder, path + "/", True, (*above, folder))
+
+    def names(self, path: str) -> bool:
+        plain = path[:-3] + ".md" if path[-3:].lower() == ".md" else path  # NOTES.MD is Markdown
+        return self.wanted.fullmatch(plain) is not None and not self.left_out(path)
+
+    def left_out(self, path: str) -> bool:
+        return self.walk.exclude.fullmatch(self.prefix + path) is not None
+
+    def link(self, entry: os.DirEntry[str], path: str, deep: bool, above: tuple[str, ...]) -> None:
+        """A link is followed where it stays inside its root and leads to what would be searched there."""
+        names = self.names(path)
+        if not names and (not deep or self.left_out(path)):
+            return
+        real = os.path.realpath(entry.path)
+        try:
+            state = Path(real).stat()
+        except FileNotFoundError:
+            if names:
+                self.walk.skip(self.prefix + path, "is a symbolic link that leads nowhere")
+            return
+        is_folder = stat.S_ISDIR(state.st_mode)
+        if not (names or is_folder):
+            return
+        shown = self.prefix + path
+        if not is_inside(self.root, real):
+            self.walk.skip(shown, LEADS_OUT)
+        elif any(part[0] == "." or part in _NEVER_WALKED for part in Path(real).relative_to(self.root).parts):
+            self.walk.skip(shown, "is a symbolic link into a hidden folder")
+        elif is_folder:
+            if any(is_inside(real, one) for one in above):
+                self.walk.skip(shown, "is a symbolic link to a folder above it")
+            else:
+                self.below(real, path, above)
+        elif real.lower().endswith(SUFFIXES):
+            self.file(real, path, state)
+        else:
+            self.walk.skip(shown, "is a symbolic link to a file that is not Markdown")
+
+    def file(self, real: str, path: str, state: os.stat_result) -> None:
+        path = self.prefix + path
+        if UNPRINTABLE.search(path):
+            self.walk.skip(path, "its name holds a control character or is not UTF-8")
+        elif not stat.S_ISREG(state.st_mode):
+            self.walk.skip(path, "is not a regular file")
+        elif state.st_size > self.walk.max_bytes:
+            self.walk.skip(path, f"{state.st_size:,} bytes, the limit is {self.walk.max_bytes:,}; split it")
+        else:
+            self.walk.found.append(Found(path, Path(real), source_of(path), stat_of(state)))
+
+
+def source_of(path: str) -> str:
+    """memory | knowledge | tools | archive | extra, by the path alone."""
+    if path.startswith("@"):
+        return "extra"
+    if path == "TOOLS.md" or path.startswith("memory/tools/"):
+        return "tools"
+    if path.startswith("memory/archive/"):
+        return "archive"
+    return "knowledge" if path.startswith("knowledge/") else "memory"
+
+
+def stat_of(state: os.stat_result) -> Stat:
+    return Stat(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
+
+
+def is_inside(root: str, real: str) -> bool:
+    """Whether a real path is the real path `root` or below it."""
+    return real == root or real.startswith(root if root.endswith(os.sep) else root + os.sep)
+
+
+def reason(e: OSError) -> str:
+    return (e.strerror or str(e)).lower()
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
