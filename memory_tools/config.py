@@ -14,6 +14,7 @@ from pathlib import Path
 
 from memory_tools.config_keys import ALIASES, CHECKS, KEYS, NESTED, globs
 from memory_tools.errors import InvalidInput, MemoryToolsError
+from memory_tools.files import DEFAULT_INCLUDE
 
 WORKSPACE_FILE = "memory-tools.yaml"
 MAX_CONFIG_BYTES = 256_000  # a hand-written file; anything larger is not one
@@ -22,7 +23,7 @@ class Config:
     """All settings, validated. Paths are absolute; `workspace_keys` of the user's documents are in KEYS."""
 
     workspace: Path
-    include: tuple[str, ...] = ()
+    include: tuple[str, ...] = DEFAULT_INCLUDE
     exclude: tuple[str, ...] = ()
     extra_roots: Mapping[str, Path] = field(default_factory=dict)
     time_zone: str | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memory_tools.errors import InvalidInput
+from memory_tools.files import DEFAULT_INCLUDE
 
 POLICIES = ("balanced", "seed", "memrl", "relevance")
 JUDGES = ("rules", "openai", "agent")
@@ -21,7 +22,7 @@ def _key(default: object, doc: str, *, workspace: bool = False) -> dict[str, obj
 # The table of keys: the one place that knows a key's default, meaning, and whether a cloned workspace may set it.
 KEYS: Mapping[str, dict[str, object]] = MappingProxyType({
     "workspace": _key(None, "default workspace; `$OPENCLAW_WORKSPACE_DIR` or `~/.openclaw/workspace` without"),
-    "include": _key((), "globs inside the workspace, beside MEMORY.md, memory/, knowledge/, TOOLS.md, USER.md", workspace=True),
+    "include": _key(DEFAULT_INCLUDE, "globs inside the workspace: which files are memory", workspace=True),
     "exclude": _key((), "globs inside the workspace that are left out", workspace=True),
     "extra_roots": _key({}, "`{name: path}`, read only, addressed `@name/...`"),
     "time_zone": _key(None, "of daily notes, e.g. `Asia/Shanghai`; `TZ`, else the system's, without", workspace=True),

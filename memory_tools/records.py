@@ -136,6 +136,7 @@ class Candidate:
     reasons: tuple[str, ...] = ()  # what matched, for `why`
     similar: int = 0  # near-duplicates folded into this one
     differs: tuple[str, ...] = ()  # citations of older memories that say otherwise
+    edited: datetime | None = None  # when the section's body was first seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,100 @@
+"""What a caller asks for, checked: arguments in, a valid request out, with what was not given taken from the configuration. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from memory_tools.config_keys import CHECKS
+from memory_tools.errors import InvalidInput
+from memory_tools.utility import Settings
+
+if TYPE_CHECKING:
+    from memory_tools.config import Config
+
+MAX_QUERY_CHARS = 20_000
+MAX_PHRASINGS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A valid request. `now` is in the user's time zone."""
+
+    phrasings: tuple[str, ...]
+    context: str | None
+    max_results: int
+    min_score: float
+    max_chars: int | None
+    policy: str
+    strict: bool
+    explain: bool
+    now: datetime
+    include_archive: bool = False
+
+
+def ask(
+    config: Config,
+    query: str | Sequence[str],
+    context: str | None,
+    max_results: int | None,
+    min_score: float | None,
+    max_chars: int | None,
+    policy: str | None,
+    strict: bool,
+    explain: bool,
+    now: datetime | None,
+    include_archive: bool,
+) -> Ask:
+    """A valid request, with what was not given taken from the configuration. Raises InvalidInput."""
+    given = {"max_results": max_results, "min_score": min_score, "policy": policy}
+    checked = {k: CHECKS[k](k, v) for k, v in given.items() if v is not None}
+    if max_chars is not None and (isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 1):
+        raise InvalidInput(f"max_chars: expected a whole number from 1, not {max_chars!r}")
+    if context is not None:
+        if not isinstance(context, str) or len(context) > MAX_QUERY_CHARS:
+            raise InvalidInput(f"context: expected a text of at most {MAX_QUERY_CHARS} characters")
+        check_text("context", context)
+    moment = now or datetime.now(UTC)
+    return Ask(
+        phrasings=phrasings_of(query),
+        context=context if context and context.strip() else None,
+        max_chars=max_chars,
+        strict=strict,
+        explain=explain,
+        now=(moment if moment.tzinfo else moment.replace(tzinfo=config.zone())).astimezone(config.zone()),
+        include_archive=include_archive,
+        **{k: checked.get(k, getattr(config, k)) for k in given},
+    )
+
+
+def with_threshold(settings: Settings, threshold: float | None) -> Settings:
+    """The settings with another utility threshold, [0, 1]; the same ones where None."""
+    if threshold is None:
+        return settings
+    value = CHECKS["utility_threshold"]("threshold", threshold)
+    return replace(settings, utility_threshold=value)  # type: ignore[arg-type]
+
+
+def phrasings_of(query: str | Sequence[str]) -> tuple[str, ...]:
+    """The phrasings of a query, blank ones left out. Raises InvalidInput where nothing is left or it is no text."""
+    given = [query] if isinstance(query, str) else list(query) if isinstance(query, list | tuple) else None
+    if given is None or not all(isinstance(p, str) for p in given):
+        raise InvalidInput("query: expected a text or a list of texts")
+    kept = tuple(dict.fromkeys(p.strip() for p in given if p.strip()))
+    if not kept:
+        raise InvalidInput("query: is empty", "say in a few words what you are looking for")
+    if len(kept) > MAX_PHRASINGS or sum(map(len, kept)) > MAX_QUERY_CHARS:
+        raise InvalidInput(f"query: more than {MAX_PHRASINGS} phrasings or {MAX_QUERY_CHARS} characters")
+    for phrase in kept:
+        check_text("query", phrase)
+    return kept
+
+
+def check_text(name: str, text: str) -> None:
+    """Raises InvalidInput for what cannot be stored or sent as UTF-8."""
+    if "\0" in text:
+        raise InvalidInput(f"{name}: holds a NUL character")
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidInput(f"{name}: holds half a surrogate pair, which is no character")

@@ -1,0 +1,89 @@
+"""Unit vectors in, cosines out: one matrix of int8 rows with a scale each, mapped from a file (or held in memory where no file can be).
+
+Import inside the function that searches or encodes: it imports numpy.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_tools import seam
+from memory_tools.errors import Busy
+
+Floats = NDArray[np.float32]
+
+CHUNK = 4096  # rows turned into float32 at a time: 8 MB at 512 dimensions stays in the cache
+_EXACT = float(2**24)  # whole numbers up to here are exact in float32
+
+
+class Matrix:
+    """Rows are appended and never changed. Which row belongs to what is the index's to know, so a torn append is an orphan and nothing more."""
+
+    def __init__(self, path: Path | None, dimension: int) -> None:
+        self.dimension = dimension
+        self._path = path
+        self._row = np.dtype([("scale", "<f4"), ("values", "i1", (dimension,))])
+        self._rows: NDArray[np.void] = np.zeros(0, dtype=self._row)
+
+    def write(self, first_row: int, vectors: Floats) -> None:
+        """Put unit vectors, float32 (n, dimension), at rows first_row..; durable when it returns. Raises Busy (disk full, not writable)."""
+        rows = self._quantised(vectors)
+        if self._path is None:
+            self._rows = np.concatenate((self._rows[:first_row], rows))
+            return
+        try:
+            seam.step("open", str(self._path))
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            try:
+                seam.step("write", str(self._path))
+                os.lseek(handle, first_row * self._row.itemsize, os.SEEK_SET)
+                left = memoryview(rows.tobytes())
+                while left:
+                    left = left[os.write(handle, left) :]
+                seam.step("fsync", str(self._path))
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError as e:
+            raise Busy(f"{self._path}: vectors cannot be written ({e.strerror or e})") from e
+
+    def load(self, rows: int) -> int:
+        """Map the first `rows` rows; returns how many there are, fewer where the file was cut off or deleted."""
+        if self._path is None or rows == self._rows.size:
+            return int(min(rows, self._rows.size))
+        try:
+            there = min(rows, self._path.stat().st_size // self._row.itemsize)
+            # A plain ndarray over the map: np.memmap's own slicing costs a Python call each.
+            self._rows = np.memmap(self._path, dtype=self._row, mode="r", shape=(there,)).view(np.ndarray) if there else self._rows[:0]
+        except (OSError, ValueError):  # deleted or cut between stat and map: as if it held nothing, and the next sync makes it anew
+            self._rows = np.zeros(0, dtype=self._row)
+        return int(self._rows.size)
+
+    def cosines(self, query: Floats) -> Floats:
+        """Cosine of a unit query, float32 (dimension,), with every row: float32 (rows,).
+
+        The query is scaled to whole numbers small enough that each product sum is exact in float32, so the same question gives
+        the same numbers whatever the number of threads and the order of summation: a cold command ranks as a warm process.
+        """
+        out = np.empty(self._rows.size, dtype=np.float32)
+        if not out.size:
+            return out
+        scale = np.float32(0.98 * _EXACT / (127.0 * self.dimension**0.5))
+        whole = np.rint(query * scale).astype(np.float32)
+        values, scales = self._rows["values"], self._rows["scale"]
+        for at in range(0, out.size, CHUNK):
+            np.matmul(values[at : at + CHUNK].astype(np.float32), whole, out=out[at : at + CHUNK])
+        out *= scales
+        out /= scale
+        return out
+
+    def _quantised(self, vectors: Floats) -> NDArray[np.void]:
+        rows = np.zeros(len(vectors), dtype=self._row)
+        scale = np.abs(vectors).max(axis=1) / np.float32(127) if len(vectors) else np.zeros(0, dtype=np.float32)
+        rows["scale"] = scale
+        rows["values"] = np.rint(vectors / np.where(scale > 0, scale, 1)[:, None]).astype(np.int8)
+        return rows
