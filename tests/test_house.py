@@ -17,16 +17,18 @@ LIMIT = 300  # lines
 ORDER = (
     ("records", "errors", "seam"),
     # pure, or plain reading and writing
-    ("plain_yaml", "config_keys", "config", "slugs", "front_matter", "outline", "pieces", "sections", "searched"),
+    ("durable", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
+    ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),
     ("stems", "tokens", "traits", "dates"),
-    ("durable", "globs", "files", "encoders", "settings", "history", "utility", "sketches", "identity"),
+    ("encoders", "settings", "history", "utility", "sketches", "likely", "identity"),
     ("calibration", "search", "passages", "masking_names", "masking_rules", "masking"),
     # stores
-    ("postings", "vectors", "index", "reading", "sync", "embedding", "corpus", "scores_merge", "scores", "receipts", "credit", "archive"),
+    ("postings", "vectors", "index", "reading", "sync", "embedding", "corpus"),
+    ("scores_merge", "scores", "receipts", "credit", "archive"),
     ("judge_rules", "judge_openai", "judge", "tool_files", "tool_calls", "tool_memory"),
     # the one module that knows all the stages
-    ("recall", "ask", "memory", "__init__"),
-    ("skill", "note_entry", "workspace", "watch", "bench"),
+    ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
+    ("skill", "watch", "bench"),
     # faces
     ("render_text", "render_terminal", "render", "cli_session", "cli_recall", "cli_index", "cli_scores", "cli_tool", "cli_serve", "cli"),
     ("mcp_server", "http_app", "__main__"),
