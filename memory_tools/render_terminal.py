@@ -16,7 +16,8 @@ from memory_tools.render_text import count, number, one_line
 
 BAR_CELLS = 6
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_WORD = re.compile(r"\w+")
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U000323af"  # written without spaces: words are found inside
+_WORD = re.compile(rf"(?P<run>[{_UNSPACED}]+)|[^\W{_UNSPACED}]+")
 _LEVELS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -44,11 +45,10 @@ def matched_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
 
     wanted = {term.text for term in query_terms(query) if term.kind != "stop"}
     for match in _WORD.finditer(text):
-        word, start = match.group(), match.start()
-        if wanted.intersection(tokenize(word)) and word.isascii():
+        if match["run"] is not None:
+            yield from _matched_pieces(match["run"], match.start(), wanted, tokenize)
+        elif wanted.intersection(tokenize(match.group())):
             yield match.span()
-        elif not word.isascii():  # a run of Chinese holds many words: mark its matching characters, and only them
-            yield from _matched_pieces(word, start, wanted, tokenize)
 
 
 def _matched_pieces(word: str, start: int, wanted: set[str], tokenize: Callable[[str], list[str]]) -> Iterator[tuple[int, int]]:
@@ -87,6 +87,7 @@ def _result(place: int, result: Result, query: str, console: Console) -> None:
             text.stylize("bold yellow", start, end)
         # The gutter stays beside every wrapped line, so quoted text is seen as quoted.
         for wrapped in text.wrap(console, max(console.width - 6, 20)):
+            wrapped.rstrip()
             console.print(Text.assemble("    ", ("│ ", "dim"), wrapped))
     console.print(_parts(result))
     if result.why:
@@ -124,6 +125,7 @@ def _excerpt(record: Excerpt, console: Console) -> None:
     lines = render_text.quoted_lines(record.text)
     for at, line in enumerate(lines, start=record.start_line):
         for part, wrapped in enumerate(Text(line).wrap(console, max(console.width - width - 3, 20))):
+            wrapped.rstrip()
             console.print(Text.assemble((f"{'' if part else at:>{width}} │ ", "dim"), wrapped))
     for line in rest[len(lines) :]:
         console.print(Text(line, style="dim"))
