@@ -16,7 +16,7 @@ from memory_tools.records import Found, Skipped, Stat
 SUFFIXES = (".md", ".markdown")
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
 LEADS_OUT = "is a symbolic link that leads out of its root; to search it, name its folder under extra_roots"
-_NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv"})  # and whatever begins with a dot
+NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv"})  # and whatever begins with a dot
 _MAX_DEPTH = 40
 
 
@@ -84,7 +84,7 @@ class _Branch:
             return
         for entry in listed:
             name = entry.name
-            if name[0] == "." or name in _NEVER_WALKED:
+            if name[0] == "." or name in NEVER_WALKED:
                 continue
             try:
                 self.entry(entry, below + name, deep, above)
@@ -134,7 +134,7 @@ class _Branch:
         shown = self.prefix + path
         if not is_inside(self.root, real):
             self.walk.skip(shown, LEADS_OUT)
-        elif any(part[0] == "." or part in _NEVER_WALKED for part in Path(real).relative_to(self.root).parts):
+        elif any(part[0] == "." or part in NEVER_WALKED for part in Path(real).relative_to(self.root).parts):
             self.walk.skip(shown, "is a symbolic link into a hidden folder")
         elif is_folder:
             if any(is_inside(real, one) for one in above):
