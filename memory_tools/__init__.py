@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "memory_get", "memory_search", "two_stage_retrieval"]
 __version__ = "0.1.0"
 
-_WHERE = {name: "memory_tools.defaults" for name in ("memory_get", "memory_search", "two_stage_retrieval")} | {"Memory": "memory_tools.memory"}
+_WHERE = dict.fromkeys(("memory_get", "memory_search", "two_stage_retrieval"), "memory_tools.defaults") | {"Memory": "memory_tools.memory"}
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,8 @@ from memory_tools.files import DEFAULT_INCLUDE
 
 WORKSPACE_FILE = "memory-tools.yaml"
 MAX_CONFIG_BYTES = 256_000  # a hand-written file; anything larger is not one
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """All settings, validated. Paths are absolute; `workspace_keys` of the user's documents are in KEYS."""

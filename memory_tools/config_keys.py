@@ -20,48 +20,52 @@ def _key(default: object, doc: str, *, workspace: bool = False) -> dict[str, obj
 
 
 # The table of keys: the one place that knows a key's default, meaning, and whether a cloned workspace may set it.
-KEYS: Mapping[str, dict[str, object]] = MappingProxyType({
-    "workspace": _key(None, "default workspace; `$OPENCLAW_WORKSPACE_DIR` or `~/.openclaw/workspace` without"),
-    "include": _key(DEFAULT_INCLUDE, "globs inside the workspace: which files are memory", workspace=True),
-    "exclude": _key((), "globs inside the workspace that are left out", workspace=True),
-    "extra_roots": _key({}, "`{name: path}`, read only, addressed `@name/...`"),
-    "time_zone": _key(None, "of daily notes, e.g. `Asia/Shanghai`; `TZ`, else the system's, without", workspace=True),
-    "encoder": _key("default", "`default`, `none`, `sentence-transformers:<path or name>`, `openai:<base_url>#<model>`"),
-    "encoder_api_key": _key(None, "for `openai:` encoders"),
-    "index_dir": _key(None, "where the index lies; `<workspace>/.memory-tools` without"),
-    "policy": _key("balanced", "order of results: balanced, seed, memrl, relevance", workspace=True),
-    "pool": _key(20, "how many passages of stage 1 the policy re-orders", workspace=True),
-    "weights": _key({"recency": 0.3, "success_rate": 0.4, "relevance": 0.3}, "of the utility formula", workspace=True),
-    "feedback_bonus": _key(0.1, "added for positive feedback", workspace=True),
-    "utility_threshold": _key(0.5, "utility below it is low", workspace=True),
-    "min_score": _key(0.5, "least calibrated relevance of a result", workspace=True),
-    "max_results": _key(10, "results of a search", workspace=True),
-    "use_half_life_days": _key(14.0, "of the recency that is shown, in days since the last use", workspace=True),
-    "edit_half_life_days": _key(1095.0, "of the recency that `balanced` orders by, in days since the last edit", workspace=True),
-    "success_prior": _key(0.5, "success expected of a memory that was never judged", workspace=True),
-    "prior_strength": _key(2.0, "how many judged uses the prior is worth", workspace=True),
-    "min_judged": _key(3, "judged uses before a memory may be dropped or archived", workspace=True),
-    "memrl_lambda": _key(0.5, "weight of Q in policy `memrl`", workspace=True),
-    "memrl_alpha": _key(0.3, "learning rate of Q in policy `memrl`", workspace=True),
-    "archive_after_days": _key(90, "not edited and not used for so long, before `archive` moves a section", workspace=True),
-    "judge": _key("rules", "of tool calls: rules, openai, agent"),
-    "llm": _key({}, "`{base_url, model, api_key}` of judge `openai`"),
-    "max_history_tool_call_cnt": _key(100, "calls kept for each tool", workspace=True),
-    "recent_call_count": _key(30, "newest calls that a summary looks at", workspace=True),
-    "evaluation_sleep_interval": _key(1.0, "seconds from start to start of evaluations that use the network"),
-    "summary_sleep_interval": _key(1.0, "seconds from start to start of summaries that use the network"),
-    "host": _key("127.0.0.1", "of the HTTP server"),
-    "port": _key(8002, "of the HTTP server"),
-    "token": _key(None, "bearer token of the HTTP server; needed on any address but loopback"),
-})
+KEYS: Mapping[str, dict[str, object]] = MappingProxyType(
+    {
+        "workspace": _key(None, "default workspace; `$OPENCLAW_WORKSPACE_DIR` or `~/.openclaw/workspace` without"),
+        "include": _key(DEFAULT_INCLUDE, "globs inside the workspace: which files are memory", workspace=True),
+        "exclude": _key((), "globs inside the workspace that are left out", workspace=True),
+        "extra_roots": _key({}, "`{name: path}`, read only, addressed `@name/...`"),
+        "time_zone": _key(None, "of daily notes, e.g. `Asia/Shanghai`; `TZ`, else the system's, without", workspace=True),
+        "encoder": _key("default", "`default`, `none`, `sentence-transformers:<path or name>`, `openai:<base_url>#<model>`"),
+        "encoder_api_key": _key(None, "for `openai:` encoders"),
+        "index_dir": _key(None, "where the index lies; `<workspace>/.memory-tools` without"),
+        "policy": _key("balanced", "order of results: balanced, seed, memrl, relevance", workspace=True),
+        "pool": _key(20, "how many passages of stage 1 the policy re-orders", workspace=True),
+        "weights": _key({"recency": 0.3, "success_rate": 0.4, "relevance": 0.3}, "of the utility formula", workspace=True),
+        "feedback_bonus": _key(0.1, "added for positive feedback", workspace=True),
+        "utility_threshold": _key(0.5, "utility below it is low", workspace=True),
+        "min_score": _key(0.5, "least calibrated relevance of a result", workspace=True),
+        "max_results": _key(10, "results of a search", workspace=True),
+        "use_half_life_days": _key(14.0, "of the recency that is shown, in days since the last use", workspace=True),
+        "edit_half_life_days": _key(1095.0, "of the recency that `balanced` orders by, in days since the last edit", workspace=True),
+        "success_prior": _key(0.5, "success expected of a memory that was never judged", workspace=True),
+        "prior_strength": _key(2.0, "how many judged uses the prior is worth", workspace=True),
+        "min_judged": _key(3, "judged uses before a memory may be dropped or archived", workspace=True),
+        "memrl_lambda": _key(0.5, "weight of Q in policy `memrl`", workspace=True),
+        "memrl_alpha": _key(0.3, "learning rate of Q in policy `memrl`", workspace=True),
+        "archive_after_days": _key(90, "not edited and not used for so long, before `archive` moves a section", workspace=True),
+        "judge": _key("rules", "of tool calls: rules, openai, agent"),
+        "llm": _key({}, "`{base_url, model, api_key}` of judge `openai`"),
+        "max_history_tool_call_cnt": _key(100, "calls kept for each tool", workspace=True),
+        "recent_call_count": _key(30, "newest calls that a summary looks at", workspace=True),
+        "evaluation_sleep_interval": _key(1.0, "seconds from start to start of evaluations that use the network"),
+        "summary_sleep_interval": _key(1.0, "seconds from start to start of summaries that use the network"),
+        "host": _key("127.0.0.1", "of the HTTP server"),
+        "port": _key(8002, "of the HTTP server"),
+        "token": _key(None, "bearer token of the HTTP server; needed on any address but loopback"),
+    }
+)
 
 # Names under which the upstream tool-memory service knew its parameters.
-ALIASES: Mapping[str, str] = MappingProxyType({
-    "op.parse_tool_call_result_op.params.max_history_tool_call_cnt": "max_history_tool_call_cnt",
-    "op.parse_tool_call_result_op.params.evaluation_sleep_interval": "evaluation_sleep_interval",
-    "op.summary_tool_memory_op.params.recent_call_count": "recent_call_count",
-    "op.summary_tool_memory_op.params.summary_sleep_interval": "summary_sleep_interval",
-})
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "op.parse_tool_call_result_op.params.max_history_tool_call_cnt": "max_history_tool_call_cnt",
+        "op.parse_tool_call_result_op.params.evaluation_sleep_interval": "evaluation_sleep_interval",
+        "op.summary_tool_memory_op.params.recent_call_count": "recent_call_count",
+        "op.summary_tool_memory_op.params.summary_sleep_interval": "summary_sleep_interval",
+    }
+)
 
 WEIGHT_KEYS = ("recency", "success_rate", "relevance")
 LLM_KEYS = ("base_url", "model", "api_key")
@@ -164,16 +168,40 @@ def _zone(key: str, raw: object) -> str:
 
 
 _fraction, _days, _seconds = _number(0, 1), _number(0, 1e6, above=True), _number(0, 3600)
-CHECKS: Mapping[str, Callable[[str, object], object]] = MappingProxyType({
-    "workspace": _path, "include": globs, "exclude": globs, "extra_roots": _roots, "time_zone": _zone,
-    "encoder": _text, "encoder_api_key": _secret, "index_dir": _path,
-    "policy": _choice(POLICIES), "pool": _number(1, 1000, whole=True), "weights": _weights, "feedback_bonus": _fraction,
-    "utility_threshold": _fraction, "min_score": _fraction, "max_results": _number(1, 1000, whole=True),
-    "use_half_life_days": _days, "edit_half_life_days": _days, "success_prior": _fraction, "prior_strength": _number(0, 1e6),
-    "min_judged": _number(1, 1e6, whole=True), "memrl_lambda": _fraction, "memrl_alpha": _fraction,
-    "archive_after_days": _number(0, 1e6), "judge": _choice(JUDGES), "llm": _llm,
-    "max_history_tool_call_cnt": _number(1, 100_000, whole=True), "recent_call_count": _number(1, 100_000, whole=True),
-    "evaluation_sleep_interval": _seconds, "summary_sleep_interval": _seconds,
-    "host": _text, "port": _number(0, 65535, whole=True), "token": _secret,
-})
+CHECKS: Mapping[str, Callable[[str, object], object]] = MappingProxyType(
+    {
+        "workspace": _path,
+        "include": globs,
+        "exclude": globs,
+        "extra_roots": _roots,
+        "time_zone": _zone,
+        "encoder": _text,
+        "encoder_api_key": _secret,
+        "index_dir": _path,
+        "policy": _choice(POLICIES),
+        "pool": _number(1, 1000, whole=True),
+        "weights": _weights,
+        "feedback_bonus": _fraction,
+        "utility_threshold": _fraction,
+        "min_score": _fraction,
+        "max_results": _number(1, 1000, whole=True),
+        "use_half_life_days": _days,
+        "edit_half_life_days": _days,
+        "success_prior": _fraction,
+        "prior_strength": _number(0, 1e6),
+        "min_judged": _number(1, 1e6, whole=True),
+        "memrl_lambda": _fraction,
+        "memrl_alpha": _fraction,
+        "archive_after_days": _number(0, 1e6),
+        "judge": _choice(JUDGES),
+        "llm": _llm,
+        "max_history_tool_call_cnt": _number(1, 100_000, whole=True),
+        "recent_call_count": _number(1, 100_000, whole=True),
+        "evaluation_sleep_interval": _seconds,
+        "summary_sleep_interval": _seconds,
+        "host": _text,
+        "port": _number(0, 65535, whole=True),
+        "token": _secret,
+    }
+)
 assert set(CHECKS) == set(KEYS)

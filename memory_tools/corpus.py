@@ -1,4 +1,4 @@
-"""The index in, what stage 1 works on out: arrays over all blocks, their postings, cosines and exact texts. Read anew when the index changed."""
+"""The index in, what stage 1 works on out: arrays over all blocks, their postings, cosines and exact texts."""
 
 from __future__ import annotations
 
@@ -22,31 +22,53 @@ if TYPE_CHECKING:
 _RECORD = np.dtype([("low", "<u2"), ("count", "u1")])
 
 
+KEPT = 2_000  # rows of blocks and sections that are kept between searches
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a block is, for the reader: its section's stable id and address, and the exact lines."""
+    """Where blocks are, for the reader: their section's stable id and address, and the exact lines."""
 
     section_id: str
     address: str
     path: str
     source: str
     headings: tuple[str, ...]
-    heading: bool
     start_line: int
     end_line: int
-    importance: float | None
+    edited: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    section: int
+    first: int
+    last: int
+    start_line: int
+    end_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    id: str
+    address: str
+    path: str
+    source: str
+    headings: tuple[str, ...]
+    text: str
     edited: datetime
 
 
 class Reader:
-    """One state of the index. Positions are those of the Corpus arrays: files by path, blocks in reading order, whatever the order of edits."""
+    """One state of the index. Positions in the Corpus arrays: files by path, blocks in reading order, whatever the order of edits."""
 
     def __init__(self, index: Index, matrix: Matrix | None, hidden_sources: Collection[str] = ()) -> None:
         self._connection = index.connection
         self._matrix = matrix
         count = int(self._connection.execute("SELECT count(*) FROM blocks").fetchone()[0])
         rows = self._connection.execute(
-            "SELECT id, file, section, kind = 'heading', tokens, last - first, coalesce(vector, -1), flags FROM blocks ORDER BY id"
+            "SELECT id, file, section, (kind = 'heading') + 2 * (kind = 'title'), tokens, last - first, coalesce(vector, -1), flags"
+            " FROM blocks ORDER BY id"
         )
         table = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=count * 8).reshape(count, 8)
         files = self._connection.execute("SELECT id, source, day FROM files ORDER BY path").fetchall()
@@ -76,13 +98,13 @@ class Reader:
             length=table[:, 4].astype(np.int32),
             chars=table[:, 5].astype(np.int32),
             day=day[file],
-            heading=table[:, 3].astype(np.bool_),
+            heading=table[:, 3] > 0,
             vector=vector,
-            allowed=~hidden[file],
+            allowed=~hidden[file] & (table[:, 3] < 2) & (table[:, 4] > 0),  # no titles, nothing without a word
             flags=table[:, 7].astype(np.uint8),
         )
-        self._texts: dict[int, tuple[int, str]] = {}
-        self._section_keys = table[:, 2]
+        self._blocks: dict[int, _Block] = {}
+        self._sections: dict[int, _Section] = {}
 
     def postings(self, term: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """search.Postings: positions, ascending, and term frequencies."""
@@ -113,36 +135,40 @@ class Reader:
         out[there] = all_rows[self.corpus.vector[there]]
         return out
 
-    def section_text(self, position: int) -> tuple[int, str]:
-        """First line and exact text of the section that holds a block."""
-        key = int(self._section_keys[position])
-        if key not in self._texts:
-            line, text = self._connection.execute("SELECT start_line, text FROM sections WHERE key = ?", (key,)).fetchone()
-            self._texts[key] = (int(line), str(text))
-        return self._texts[key]
-
-    def span(self, first: int, last: int) -> tuple[int, int]:
-        """Character offsets of blocks first..last in their section's text."""
-        ids = (int(self._ids[first]), int(self._ids[last]))
-        start = self._connection.execute("SELECT first FROM blocks WHERE id = ?", (ids[0],)).fetchone()[0]
-        end = self._connection.execute("SELECT last FROM blocks WHERE id = ?", (ids[1],)).fetchone()[0]
-        return int(start), int(end)
-
     def text(self, first: int, last: int) -> str:
         """passages.TextOf: the file's exact text from the start of block `first` to the end of block `last` of the same section."""
-        start, end = self.span(first, last)
-        return self.section_text(first)[1][start:end]
+        begin, end = self._block(first), self._block(last)
+        return self._section(begin.section).text[begin.first : end.last]
 
     def place(self, first: int, last: int) -> Place:
         """Where blocks first..last of one section are."""
-        row = self._connection.execute(
-            "SELECT s.id, s.address, f.path, f.source, s.headings, b.kind = 'heading', b.start_line, s.importance, s.edited"
-            " FROM blocks b JOIN sections s ON s.key = b.section JOIN files f ON f.id = b.file WHERE b.id = ?",
-            (int(self._ids[first]),),
-        ).fetchone()
-        end_line = self._connection.execute("SELECT end_line FROM blocks WHERE id = ?", (int(self._ids[last]),)).fetchone()[0]
-        id, address, path, source, headings, heading, start_line, importance, edited = row
+        begin, end = self._block(first), self._block(last)
+        section = self._section(begin.section)
         return Place(
-            id, address, path, source, tuple(json.loads(headings)), bool(heading), int(start_line), int(end_line), importance,
-            datetime.fromtimestamp(edited, UTC),
-        )  # fmt: skip
+            section.id, section.address, section.path, section.source, section.headings, begin.start_line, end.end_line, section.edited
+        )
+
+    def _block(self, position: int) -> _Block:
+        known = self._blocks.get(position)
+        if known is None:
+            if len(self._blocks) > KEPT:
+                self._blocks.clear()
+            row = self._connection.execute(
+                "SELECT section, first, last, start_line, end_line FROM blocks WHERE id = ?", (int(self._ids[position]),)
+            ).fetchone()
+            known = self._blocks[position] = _Block(*row)
+        return known
+
+    def _section(self, key: int) -> _Section:
+        known = self._sections.get(key)
+        if known is None:
+            if len(self._sections) > KEPT:
+                self._sections.clear()
+            id, address, path, source, headings, text, edited = self._connection.execute(
+                "SELECT s.id, s.address, f.path, f.source, s.headings, s.text, s.edited"
+                " FROM sections s JOIN files f ON f.id = s.file WHERE s.key = ?",
+                (key,),
+            ).fetchone()
+            known = _Section(id, address, path, source, tuple(json.loads(headings)), text, datetime.fromtimestamp(edited, UTC))
+            self._sections[key] = known
+        return known

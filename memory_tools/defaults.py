@@ -26,7 +26,7 @@ def _default() -> Memory:
         return known
 
 
-def memory_search(query: str | Sequence[str], maxResults: int = 10, minScore: float = 0.5) -> Report:  # noqa: N803 (names agents know)
+def memory_search(query: str | Sequence[str], maxResults: int = 10, minScore: float = 0.5) -> Report:
     """Search the default workspace; see Memory.search."""
     return _default().search(query, max_results=maxResults, min_score=minScore)
 

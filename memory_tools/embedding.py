@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from memory_tools.searched import searched_text
 from memory_tools.vectors import Matrix
 
@@ -16,10 +18,8 @@ if TYPE_CHECKING:
 BATCH = 256  # texts encoded between two commits; what is done stays done when the process is stopped
 
 
-def open_matrix(index: Index, encoder: Encoder | None) -> Matrix | None:
-    """The matrix of this encoder; vectors of another one are forgotten first, so that they are never mixed. None without an encoder."""
-    if encoder is None:
-        return None
+def open_matrix(index: Index, encoder: Encoder) -> Matrix:
+    """The matrix of this encoder; vectors of another one are forgotten first, so that they are never mixed."""
     name = f"{encoder.name} ({encoder.dimension})"
     if index.meta("encoder") != name:
         with index.write() as connection:
@@ -43,6 +43,17 @@ def heal(index: Index, matrix: Matrix) -> bool:
     return True
 
 
+def carry(index: Index, matrix: Matrix, aside: Index) -> None:
+    """Put the vectors that are in use into the matrix of a generation that is being made, so that nothing is encoded again."""
+    found = index.connection.execute("SELECT hash, min(vector) FROM blocks WHERE vector IS NOT NULL GROUP BY hash ORDER BY 2").fetchall()
+    if not found:
+        return
+    with aside.write() as connection:
+        aside.set_meta("encoder", index.meta("encoder"))
+        connection.executemany("INSERT INTO vectors VALUES (?, ?)", [(hash, new) for new, (hash, _) in enumerate(found)])
+        Matrix(aside.vectors_path(), matrix.dimension).write_raw(0, matrix.raw(np.array([row for _, row in found], dtype=np.int64)))
+
+
 def rows(index: Index) -> int:
     """Rows of the matrix that the index knows of."""
     value = index.connection.execute("SELECT max(row) FROM vectors").fetchone()[0]
@@ -56,7 +67,7 @@ def pending(index: Index) -> int:
 def fill(
     index: Index, matrix: Matrix, encoder: Encoder, *, at_most: int | None = None, progress: Callable[[int, int], None] | None = None
 ) -> int:
-    """Encode pending blocks, all or the newest `at_most`; returns how many blocks still wait. Raises Unavailable (encoder) and Busy (disk)."""
+    """Encode pending blocks, all or the newest `at_most`; returns how many still wait. Raises Unavailable (encoder) and Busy (disk)."""
     first = waiting = pending(index)
     left = at_most
     while waiting and (left is None or left > 0):
@@ -73,7 +84,8 @@ def fill(
                 hashes = list(texts)
                 connection.executemany("INSERT INTO vectors VALUES (?, ?)", [(hashes[i], row + n) for n, i in enumerate(fresh)])
             connection.executemany(
-                "UPDATE blocks SET vector = (SELECT row FROM vectors WHERE hash = ?1) WHERE hash = ?1 AND vector IS NULL", [(h,) for h in texts]
+                "UPDATE blocks SET vector = (SELECT row FROM vectors WHERE hash = ?1) WHERE hash = ?1 AND vector IS NULL",
+                [(h,) for h in texts],
             )
         waiting = pending(index)
         if progress:

@@ -1,11 +1,10 @@
-"""The derived index on disk: one SQLite database a generation, its vectors beside it, and the pointer that says which generation is current.
+"""The derived index on disk: a SQLite database for each generation, its vectors beside it, and the pointer to the current one.
 
 Everything here can be deleted at any time and comes back by itself.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from memory_tools import postings, seam
 from memory_tools.errors import Busy, MemoryToolsError
+from memory_tools.records import Known
 
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_S = 5.0
@@ -20,7 +20,8 @@ BUSY_TIMEOUT_S = 5.0
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
     """CREATE TABLE IF NOT EXISTS files (id INTEGER PRIMARY KEY, path TEXT UNIQUE, source TEXT, size INTEGER, mtime_ns INTEGER,
-       ctime_ns INTEGER, inode INTEGER, hash TEXT, read_ns INTEGER, day INTEGER, lines INTEGER, chars INTEGER, problems TEXT, front_matter TEXT)""",
+       ctime_ns INTEGER, inode INTEGER, hash TEXT, read_ns INTEGER, day INTEGER, lines INTEGER, chars INTEGER, problems TEXT,
+       front_matter TEXT)""",
     """CREATE TABLE IF NOT EXISTS sections (key INTEGER PRIMARY KEY, id TEXT UNIQUE, file INTEGER, ord INTEGER, address TEXT, slug TEXT,
        heading TEXT, headings TEXT, level INTEGER, start_line INTEGER, end_line INTEGER, text TEXT, body TEXT, sketch BLOB, size INTEGER,
        edited REAL, importance REAL, triggers TEXT, project TEXT)""",
@@ -58,6 +59,7 @@ class Index:
         self.folder = folder
         self.problem: str | None = None
         self.generation = 0
+        self.files_seen: tuple[tuple[int, int], dict[str, Known]] | None = None  # sync's own, for as long as changes() stays
         self._aside = aside  # a generation that is not current yet
         self._seen: tuple[object, ...] = ()
         self._connection: sqlite3.Connection | None = None
@@ -184,7 +186,9 @@ class Index:
                 raise
         except sqlite3.OperationalError as e:
             if any(word in str(e) for word in ("locked", "full", "readonly", "I/O")):
-                raise Busy(f"{self.database() if self.folder else 'index'}: cannot be written ({e})", "the index is derived; nothing is lost") from e
+                raise Busy(
+                    f"{self.database() if self.folder else 'index'}: cannot be written ({e})", "the index is derived; nothing is lost"
+                ) from e
             raise
 
     def meta(self, key: str) -> object:
@@ -199,13 +203,20 @@ class Index:
         value = self.meta("changes")
         return self.generation, value if isinstance(value, int) else 0
 
+    def wasteful(self) -> bool:
+        """Are there many more numbers given out than blocks alive? Then postings of deleted blocks slow every search."""
+        alive, given = self.connection.execute(
+            "SELECT (SELECT count(*) FROM blocks), (SELECT value FROM meta WHERE key = 'next_block')"
+        ).fetchone()
+        return int(given or 0) > 4 * int(alive) + 50_000
+
     def counts(self) -> dict[str, int]:
         """Files, sections, blocks (headings not counted), and vectors ready and pending, as they are in the tables."""
         one = lambda sql: int(self.connection.execute(sql).fetchone()[0])  # noqa: E731
         return {
             "files": one("SELECT count(*) FROM files"),
             "sections": one("SELECT count(*) FROM sections"),
-            "blocks": one("SELECT count(*) FROM blocks WHERE kind <> 'heading'"),
+            "blocks": one("SELECT count(*) FROM blocks WHERE kind NOT IN ('heading', 'title')"),
             "ready": one("SELECT count(*) FROM blocks WHERE vector IS NOT NULL"),
             "pending": one("SELECT count(*) FROM blocks WHERE vector IS NULL"),
         }
@@ -218,7 +229,10 @@ def current(folder: Path) -> int:
 
 
 def start_generation(folder: Path, after: int, make: Callable[[int], None] | None = None) -> int:
-    """Move on from generation `after`: `make` builds the new one aside, then the pointer is swapped. Another process may have been first."""
+    """Move on from generation `after`: `make` builds the new one aside, then the pointer is swapped.
+
+    Returns the number that is current then; another process may have been first.
+    """
     from memory_tools import durable
 
     seam.step("mkdir", str(folder))
@@ -274,7 +288,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         raise
     if path is not None:
         with suppress(OSError):  # a file system without modes
-            os.chmod(path, 0o600)
+            path.chmod(0o600)
     return connection
 
 

@@ -33,7 +33,8 @@ class Writer:
         rows = ((term, bucket, bytes(docs)) for (bucket, term), docs in sorted(self._lists.items()))
         # `||` on blobs yields text in SQLite, hence the cast back; both sides are blobs, so no byte is touched.
         connection.executemany(
-            "INSERT INTO postings VALUES (?, ?, ?) ON CONFLICT (term, bucket) DO UPDATE SET docs = CAST(docs || excluded.docs AS BLOB)", rows
+            "INSERT INTO postings VALUES (?, ?, ?) ON CONFLICT (term, bucket) DO UPDATE SET docs = CAST(docs || excluded.docs AS BLOB)",
+            rows,
         )
         self._lists = {}
 

@@ -65,7 +65,13 @@ def _start(from_line: int | str | None) -> tuple[int | None, int]:
     if from_line is None:
         return None, 0
     line, _, offset = str(from_line).partition(":")
-    if isinstance(from_line, bool) or not line.isdecimal() or int(line) < 1 or (offset and not offset.isdecimal()) or len(str(from_line)) > 18:
+    if (
+        isinstance(from_line, bool)
+        or not line.isdecimal()
+        or int(line) < 1
+        or (offset and not offset.isdecimal())
+        or len(str(from_line)) > 18
+    ):
         raise InvalidInput(f"from: expected a line number from 1 (or line:character), not {from_line!r}")
     return int(line), int(offset or 0)
 

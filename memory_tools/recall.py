@@ -37,7 +37,7 @@ def answer(
     encoded: Sequence[Floats] | None,
     encoder_name: str | None,
 ) -> Answer:
-    """Rank what the reader holds. `encoded`: unit vectors of the phrasings and, last, of the context if there is one; None without an encoder."""
+    """Rank what the reader holds. `encoded`: unit vectors of the phrasings and, last, of the context if any; None without an encoder."""
     usage_of: UsageOf = lambda c: usages.get(c.section_id) or utility.Usage(edited=c.edited)  # noqa: E731
     reach = max(ask.max_results, settings.pool) + (REACH if ask.explain or any(u.pinned for u in usages.values()) else SPARE)
     found = _candidates(reader, ask, encoded, encoder_name, ask.min_score, reach)
@@ -64,14 +64,18 @@ def answer(
     order = _fit([(r, found[int(r.address)]) for r in kept[: ask.max_results]], ask.max_chars)
     results = tuple(_result(r, c, usage_of(c), ask, settings) for r, c in order)
     chosen = {r.address for r, _ in order}
-    dropped = tuple(_dropped(r, found[int(r.address)], usage_of, ask, settings) for r in ranked if r.address not in chosen) if ask.explain else ()
+    dropped = (
+        tuple(_dropped(r, found[int(r.address)], usage_of, ask, settings) for r in ranked if r.address not in chosen) if ask.explain else ()
+    )
     return Answer(results, tuple(c for _, c in order), broadened, tuple(warnings), dropped)
 
 
 # --- stage 1 --------------------------------------------------------------------
 
 
-def _candidates(reader: Reader, ask: Ask, encoded: Sequence[Floats] | None, encoder_name: str | None, least: float, reach: int) -> list[Candidate]:
+def _candidates(
+    reader: Reader, ask: Ask, encoded: Sequence[Floats] | None, encoder_name: str | None, least: float, reach: int
+) -> list[Candidate]:
     from memory_tools import calibration, dates, passages, search, tokens
 
     corpus = reader.corpus
@@ -123,9 +127,20 @@ def _candidate(reader: Reader, passage: object) -> Candidate:
         differs.append(f"{other.path}#L{other.start_line}-L{other.end_line}")
     reasons = passage.terms + ((f"meaning {passage.cosine:.2f}",) if passage.cosine is not None else ())
     return Candidate(
-        place.section_id, place.address, place.path, start_line, end_line, text, place.headings, round(passage.relevance, 4), place.source,
-        reasons, passage.similar, tuple(differs), place.edited,
-    )  # fmt: skip
+        place.section_id,
+        place.address,
+        place.path,
+        start_line,
+        end_line,
+        text,
+        place.headings,
+        round(passage.relevance, 4),
+        place.source,
+        reasons,
+        passage.similar,
+        tuple(differs),
+        place.edited,
+    )
 
 
 def _newlines(text: str) -> int:
@@ -135,9 +150,7 @@ def _newlines(text: str) -> int:
 # --- stage 2 --------------------------------------------------------------------
 
 
-def _rank(
-    found: Sequence[Candidate], ask: Ask, usage_of: UsageOf, settings: utility.Settings
-) -> list[utility.Ranked]:
+def _rank(found: Sequence[Candidate], ask: Ask, usage_of: UsageOf, settings: utility.Settings) -> list[utility.Ranked]:
     # The key is the place in stage 1's order, padded so that ties keep it.
     return utility.rank([(f"{i:06}", c.relevance, usage_of(c)) for i, c in enumerate(found)], ask.now, ask.policy, settings)
 
@@ -167,16 +180,28 @@ def _fit(order: list[tuple[utility.Ranked, Candidate]], max_chars: int | None) -
 def _result(ranked: utility.Ranked, candidate: Candidate, usage: utility.Usage, ask: Ask, settings: utility.Settings) -> Result:
     uses, _, _ = utility.counts(usage)
     return Result(
-        address=candidate.address, path=candidate.path, start_line=candidate.start_line, end_line=candidate.end_line, snippet=candidate.snippet,
-        headings=candidate.headings, source=candidate.source, score=round(ranked.score, 6), relevance=ranked.relevance,
-        recency=round(ranked.recency, 6), success_rate=ranked.success_rate, use_count=uses, last_used=usage.last_used,
+        address=candidate.address,
+        path=candidate.path,
+        start_line=candidate.start_line,
+        end_line=candidate.end_line,
+        snippet=candidate.snippet,
+        headings=candidate.headings,
+        source=candidate.source,
+        score=round(ranked.score, 6),
+        relevance=ranked.relevance,
+        recency=round(ranked.recency, 6),
+        success_rate=ranked.success_rate,
+        use_count=uses,
+        last_used=usage.last_used,
         # of the numbers shown, so that a reader can check it
         utility=round(
             utility.calculate_utility(round(ranked.recency, 6), ranked.success_rate, ranked.relevance, usage.positive_feedback, settings), 6
         ),
-        why=_why(candidate, usage), similar=candidate.similar, differs=candidate.differs,
+        why=_why(candidate, usage),
+        similar=candidate.similar,
+        differs=candidate.differs,
         explain=_explanation(ranked, usage, ask, settings) if ask.explain else None,
-    )  # fmt: skip
+    )
 
 
 def _why(candidate: Candidate, usage: utility.Usage) -> str:
@@ -218,9 +243,7 @@ def _explanation(ranked: utility.Ranked, usage: utility.Usage, ask: Ask, setting
     return out
 
 
-def _dropped(
-    ranked: utility.Ranked, candidate: Candidate, usage_of: UsageOf, ask: Ask, settings: utility.Settings
-) -> Dropped:
+def _dropped(ranked: utility.Ranked, candidate: Candidate, usage_of: UsageOf, ask: Ask, settings: utility.Settings) -> Dropped:
     if usage_of(candidate).muted:
         reason = "muted"
     elif not ranked.kept:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-
 # --- files -> sections -------------------------------------------------------
 
 
@@ -29,6 +28,16 @@ class Found:
     real: Path
     source: str  # memory | knowledge | tools | extra
     stat: Stat
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A file as the index has it. `read_ns`: when it was read, nanoseconds since 1970."""
+
+    id: int
+    stat: Stat
+    hash: str
+    read_ns: int
 
 
 @dataclass(frozen=True, slots=True)

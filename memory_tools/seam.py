@@ -1,4 +1,4 @@
-"""The one seam over effects on disk: each open, write, fsync, replace and SQLite statement passes `step`. A test may fail it or end the process there."""
+"""The one seam over effects on disk: each open, write, fsync, replace and SQLite statement passes `step`, where a test may fail it."""
 
 from __future__ import annotations
 

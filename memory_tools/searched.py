@@ -10,8 +10,11 @@ from memory_tools.sections import searched
 
 
 def searched_text(kind: str, text: str, headings: Sequence[str], triggers: Sequence[str]) -> str:
-    """A block's text without comments; for a heading block the whole path of headings, and the words that trigger the section."""
-    if kind == "heading":
+    """A block's text without comments; of a heading the whole path of headings, and the words that trigger the section.
+
+    A "title" is a heading with nothing but subsections under it.
+    """
+    if kind in ("heading", "title"):
         return "\n".join((*headings, *triggers))
     return searched(Block(1, 1, 0, len(text), text, kind))
 

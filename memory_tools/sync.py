@@ -1,10 +1,8 @@
-"""A scan of the files in, the index brought up to it: what changed is parsed and tokenised anew, ids are carried along. Never writes a note."""
+"""A scan of the files in, the index brought up to it: what changed is parsed anew, ids are carried along. Never writes a note."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -12,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from memory_tools import dates, files, identity, postings, sections, tokens, traits
 from memory_tools.errors import MemoryToolsError, NotFound
-from memory_tools.records import Block, Document, Found, Scan, Section, Skipped, Stat, Text, Trace
-from memory_tools.searched import searched_text, text_hash
+from memory_tools.records import Document, Found, Known, Scan, Section, Skipped, Stat, Text, Trace
+from memory_tools.rows import delete_file, replace_file, store_stat, stored_traces
 
 if TYPE_CHECKING:
     import sqlite3
@@ -38,14 +36,6 @@ class Taken:
     waiting: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    id: int
-    stat: Stat
-    hash: str
-    read_ns: int
-
-
 def differences(index: Index, scan: Scan) -> tuple[list[Found], list[str]]:
     """Files to read (new, changed, or read too shortly after they changed) and paths that are gone."""
     known = _known(index)
@@ -67,7 +57,8 @@ def take_in(
 ) -> Taken:
     """Bring the index up to the scan. Raises Busy.
 
-    `deadline`: time.monotonic() after which no further chunk of new files is begun. `before`: sections of an earlier index, whose ids go on.
+    `deadline`: time.monotonic() after which no further chunk of new files is begun. `before`: sections of an
+    earlier index, whose ids go on.
     """
     if index.meta("versions") != VERSIONS:
         _forget_texts(index)
@@ -101,12 +92,19 @@ def _chunks(found: list[Found]) -> list[list[Found]]:
     return [found[i : i + CHUNK_FILES] for i in range(0, len(found), CHUNK_FILES)]
 
 
-def _known(index: Index) -> dict[str, _Known]:
+def _known(index: Index) -> dict[str, Known]:
+    changes = index.changes()
+    if index.files_seen is None or index.files_seen[0] != changes:
+        index.files_seen = (changes, _read_known(index))
+    return index.files_seen[1]
+
+
+def _read_known(index: Index) -> dict[str, Known]:
     rows = index.connection.execute("SELECT path, id, size, mtime_ns, ctime_ns, inode, hash, read_ns FROM files")
-    return {path: _Known(id, Stat(size, mtime, ctime, inode), hash, read) for path, id, size, mtime, ctime, inode, hash, read in rows}
+    return {path: Known(id, Stat(size, mtime, ctime, inode), hash, read) for path, id, size, mtime, ctime, inode, hash, read in rows}
 
 
-def _suspect(known: _Known, stat: Stat) -> bool:
+def _suspect(known: Known, stat: Stat) -> bool:
     return known.stat != stat or known.read_ns - max(stat.mtime_ns, stat.ctime_ns) < RACY_NS
 
 
@@ -128,7 +126,7 @@ def _take_chunk(
     skipped: list[Skipped],
     progress: Callable[[int], None] | None,
 ) -> None:
-    known = _known(index)  # again, inside the transaction: another process may have been first
+    known = _read_known(index)  # again, inside the transaction: another process may have been first
     gone = [p for p in gone if p in known]
     parsed: list[tuple[Found, Text, int, Document]] = []
     for done, found in enumerate(chunk, 1):
@@ -146,7 +144,7 @@ def _take_chunk(
         now_ns = time.time_ns()
         if before is not None and before.hash == text.hash:
             if before.stat != text.stat or now_ns - max(text.stat.mtime_ns, text.stat.ctime_ns) >= RACY_NS:
-                _store_stat(connection, before.id, text.stat, now_ns)
+                store_stat(connection, before.id, text.stat, now_ns)
             continue
         parsed.append((found, text, now_ns, sections.parse(found.path, text.text)))
         if progress:
@@ -156,34 +154,14 @@ def _take_chunk(
     traces = _carry_ids(old, [(f, t, d.sections) for f, t, _, d in parsed], taken)
     writer = postings.Writer()
     for found, text, now_ns, document in parsed:
-        _replace_file(connection, found, text, now_ns, document, traces[found.path], writer)
+        replace_file(connection, found, text, now_ns, document, traces[found.path], writer)
         changed.append(found.path)
     for path in gone:
-        _delete_file(connection, path)
+        delete_file(connection, path)
     writer.flush(connection)
 
 
-def _store_stat(connection: sqlite3.Connection, file: int, stat: Stat, now_ns: int) -> None:
-    connection.execute(
-        "UPDATE files SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, read_ns = ? WHERE id = ?",
-        (stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, now_ns, file),
-    )
-
-
 # --- identity -------------------------------------------------------------------
-
-
-def stored_traces(connection: sqlite3.Connection, paths: Iterable[str] | None = None) -> list[Trace]:
-    """Traces of the sections as the index has them, in path and file order; of all files without `paths`."""
-    sql = (
-        "SELECT s.id, s.address, f.path, s.slug, s.heading, s.ord, s.body, s.sketch, s.size, s.edited"
-        " FROM sections s JOIN files f ON f.id = s.file"
-    )
-    if paths is None:
-        rows = connection.execute(f"{sql} ORDER BY f.path, s.ord").fetchall()
-    else:
-        rows = [row for path in sorted(set(paths)) for row in connection.execute(f"{sql} WHERE f.path = ? ORDER BY s.ord", (path,))]
-    return [Trace(*row[:-1], edited=datetime.fromtimestamp(row[-1], UTC)) for row in rows]
 
 
 def _carry_ids(
@@ -215,68 +193,3 @@ def _first_seen(found: Found, *, new_file: bool) -> datetime:
     if new_file and day:
         return datetime.combine(date.fromordinal(day), datetime.min.time(), UTC)
     return datetime.fromtimestamp(min(max(found.stat.mtime_ns / 1e9, 0), 4e9), UTC)
-
-
-# --- rows -----------------------------------------------------------------------
-
-
-def _delete_file(connection: sqlite3.Connection, path: str) -> None:
-    row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
-    if row is not None:
-        connection.execute("DELETE FROM blocks WHERE file = ?", row)
-        connection.execute("DELETE FROM sections WHERE file = ?", row)
-        connection.execute("DELETE FROM files WHERE id = ?", row)
-
-
-def _replace_file(
-    connection: sqlite3.Connection,
-    found: Found,
-    text: Text,
-    now_ns: int,
-    document: Document,
-    traces: Sequence[Trace],
-    writer: postings.Writer,
-) -> None:
-    _delete_file(connection, found.path)
-    problems = json.dumps([*text.problems, *document.problems], ensure_ascii=False)
-    stat = text.stat
-    cursor = connection.execute(
-        "INSERT INTO files (path, source, size, mtime_ns, ctime_ns, inode, hash, read_ns, day, lines, chars, problems, front_matter)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (found.path, found.source, stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, text.hash, now_ns, dates.note_day(found.path),
-         document.total_lines, len(text.text), problems, json.dumps(document.front_matter, ensure_ascii=False, default=str)),
-    )  # fmt: skip
-    file = cursor.lastrowid
-    assert file is not None
-    # Ids are never used twice: postings of deleted blocks are told by an id that no block has.
-    first = int(connection.execute("SELECT coalesce((SELECT value FROM meta WHERE key = 'next_block'), 1)").fetchone()[0])
-    key = int(connection.execute("SELECT coalesce((SELECT value FROM meta WHERE key = 'next_section'), 1)").fetchone()[0])
-    block_rows: list[tuple[object, ...]] = []
-    section_rows: list[tuple[object, ...]] = []
-    for order, (section, trace) in enumerate(zip(document.sections, traces, strict=True)):
-        assert trace.edited is not None
-        section_rows.append(
-            (key, trace.id, file, order, section.address, section.slug, section.heading, json.dumps(section.headings, ensure_ascii=False),
-             section.level, section.start_line, section.end_line, text.text[section.start : section.end], trace.body, trace.sketch, trace.size,
-             trace.edited.timestamp(), section.importance, json.dumps(section.triggers, ensure_ascii=False), section.project)
-        )  # fmt: skip
-        for block in section.blocks:
-            block_rows.append(_block_row(first + len(block_rows), file, key, section, block, writer))
-        key += 1
-    connection.executemany(f"INSERT INTO sections VALUES ({', '.join('?' * 19)})", section_rows)
-    connection.executemany(
-        "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT row FROM vectors WHERE hash = ?11))", block_rows
-    )
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('next_block', ?)", (first + len(block_rows),))
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('next_section', ?)", (key,))
-
-
-def _block_row(id: int, file: int, key: int, section: Section, block: Block, writer: postings.Writer) -> tuple[object, ...]:
-    searched = searched_text(block.kind, block.text, section.headings, section.triggers)
-    terms = Counter(tokens.tokenize(searched))
-    found = traits.traits(block.text, block.kind)
-    writer.add(id, {**terms, **dict.fromkeys(found.terms, 1)})
-    return (
-        id, file, key, block.kind, block.start_line, block.end_line, block.start - section.start, block.end - section.start,
-        sum(terms.values()), found.flags, text_hash(searched),
-    )  # fmt: skip

@@ -21,7 +21,7 @@ _EXACT = float(2**24)  # whole numbers up to here are exact in float32
 
 
 class Matrix:
-    """Rows are appended and never changed. Which row belongs to what is the index's to know, so a torn append is an orphan and nothing more."""
+    """Rows are appended and never changed. Which row belongs to what is the index's to know, so a torn append is only an orphan."""
 
     def __init__(self, path: Path | None, dimension: int) -> None:
         self.dimension = dimension
@@ -31,7 +31,9 @@ class Matrix:
 
     def write(self, first_row: int, vectors: Floats) -> None:
         """Put unit vectors, float32 (n, dimension), at rows first_row..; durable when it returns. Raises Busy (disk full, not writable)."""
-        rows = self._quantised(vectors)
+        self._write(first_row, self._quantised(vectors))
+
+    def _write(self, first_row: int, rows: NDArray[np.void]) -> None:
         if self._path is None:
             self._rows = np.concatenate((self._rows[:first_row], rows))
             return
@@ -62,6 +64,14 @@ class Matrix:
         except (OSError, ValueError):  # deleted or cut between stat and map: as if it held nothing, and the next sync makes it anew
             self._rows = np.zeros(0, dtype=self._row)
         return int(self._rows.size)
+
+    def raw(self, rows: NDArray[np.int64]) -> NDArray[np.void]:
+        """These rows as they are stored."""
+        return self._rows[rows]
+
+    def write_raw(self, first_row: int, rows: NDArray[np.void]) -> None:
+        """Put rows as `raw` gave them at first_row..; as `write`."""
+        self._write(first_row, rows)
 
     def cosines(self, query: Floats) -> Floats:
         """Cosine of a unit query, float32 (dimension,), with every row: float32 (rows,).

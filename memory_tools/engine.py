@@ -1,0 +1,207 @@
+"""The open index with its encoder and vectors: brought up to the files, read, encoded for, made anew. Knows nothing of utility."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_tools import files
+from memory_tools.config import Config
+from memory_tools.errors import Busy, InvalidInput, MemoryToolsError
+from memory_tools.index import Index
+from memory_tools.records import Scan, Skipped, SyncReport
+from memory_tools.rows import stored_traces
+from memory_tools.sync import Progress, Taken, differences, take_in
+
+if TYPE_CHECKING:
+    from memory_tools.corpus import Reader
+    from memory_tools.encoders import Encoder
+    from memory_tools.vectors import Floats, Matrix
+
+
+class Engine:
+    """Derived data of one workspace. `problems` are for people, `degraded` words for programs."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.index = Index(index_folder(config))
+        self.encoder: Encoder | None = None
+        self._encoder_problem: str | None = None
+        self._encoder_opened = False
+        self._matrix: Matrix | None = None
+        self._readers: dict[bool, tuple[tuple[int, int], Reader]] = {}
+
+    def close(self) -> None:
+        self.forget()
+        self.index.close()
+
+    def forget(self) -> None:
+        """Drop what was read from the index."""
+        self._readers.clear()
+        self._matrix = None
+
+    def start_over(self, error: sqlite3.DatabaseError) -> None:
+        """A damaged index: an empty one takes its place."""
+        self.forget()
+        self.index.start_over(str(error))
+
+    def scan(self) -> Scan:
+        return files.scan(self.config.workspace, self.config.include, self.config.exclude, self.config.extra_roots)
+
+    # --- up to date ----------------------------------------------------------------
+
+    def freshen(self, deadline: float | None, warnings: list[str], degraded: list[str]) -> None:
+        """Take in what changed on disk, until `deadline` (time.monotonic()). A busy or full disk leaves the answer to what is known."""
+        if self.index.refresh():
+            self.forget()
+        degraded += self.degraded()
+        warnings += self.problems()
+        scan = self.scan()
+        try:
+            taken = take_in(self.index, scan, deadline=deadline)
+        except Busy as e:
+            degraded.append("index_busy")
+            warnings.append(e.message)
+            return
+        if taken.waiting:
+            degraded.append(f"files_pending:{taken.waiting}")
+        warnings += _told([*scan.skipped, *taken.skipped])
+
+    def waiting_files(self) -> int:
+        """Files that changed on disk since they were read; changes nothing."""
+        self.index.refresh()
+        to_read, gone = differences(self.index, self.scan())
+        return len(to_read) + len(gone)
+
+    def sync(self, vectors: bool, progress: Progress | None) -> SyncReport:
+        if self.index.refresh():
+            self.forget()
+        scan = self.scan()
+        taken = take_in(self.index, scan, progress=progress)
+        degraded = self.encode_pending(None, progress) if vectors else []
+        if self.index.wasteful():
+            self.rebuild(None, keep_vectors=True)
+        return self._report(scan, taken, degraded)
+
+    def rebuild(self, progress: Progress | None, keep_vectors: bool = False) -> SyncReport:
+        """Everything anew from the files, aside, swapped in when it is complete. Ids of sections are carried over."""
+        from memory_tools import embedding
+
+        self.index.refresh()
+        scan, current, matrix = self.scan(), self.index, self._matrix
+        taken, degraded = Taken(), []
+
+        def fill(aside: Index) -> None:
+            nonlocal taken, degraded
+            if keep_vectors and matrix is not None:
+                embedding.carry(current, matrix, aside)
+            self.forget()
+            taken = take_in(aside, scan, before=stored_traces(current.connection), progress=progress)
+            self.index = aside
+            try:
+                degraded = self.encode_pending(None, progress)
+            finally:
+                self.index = current
+                self.forget()
+
+        current.rebuild(fill)
+        return self._report(scan, taken, degraded)
+
+    def _report(self, scan: Scan, taken: Taken, degraded: list[str]) -> SyncReport:
+        counts = self.index.counts()
+        return SyncReport(
+            files=counts["files"],
+            sections=counts["sections"],
+            blocks=counts["blocks"],
+            changed=taken.changed,
+            removed=taken.removed,
+            vectors_ready=counts["ready"],
+            vectors_pending=counts["pending"] if self.config.encoder != "none" else 0,
+            skipped=(*scan.skipped, *taken.skipped),
+            warnings=tuple(self.problems()),
+            degraded=tuple(dict.fromkeys([*degraded, *self.degraded()])),
+        )
+
+    def degraded(self) -> list[str]:
+        return ["index_in_memory"] if self.index.in_memory else []
+
+    def problems(self) -> list[str]:
+        return [w for w in (self.index.problem, self._encoder_problem) if w]
+
+    # --- read --------------------------------------------------------------------------
+
+    def reader(self, include_archive: bool) -> Reader:
+        """The arrays of the index as it is now; the same object while nothing changed."""
+        from memory_tools.corpus import Reader
+
+        changes = self.index.changes()
+        known = self._readers.get(include_archive)
+        if known is None or known[0] != changes:
+            known = (changes, Reader(self.index, self._matrix, () if include_archive else ("archive",)))
+            self._readers[include_archive] = known
+        return known[1]
+
+    def encode_pending(self, at_most: int | None, progress: Progress | None = None) -> list[str]:
+        """Encode blocks that wait; what is degraded about it. With more than `at_most` waiting, none: the next sync does them."""
+        from memory_tools import embedding
+
+        encoder = self._open_encoder()
+        if encoder is None:
+            return ["encoder_unavailable"] if self._encoder_problem else []
+        try:
+            if self._matrix is None:
+                self._matrix = embedding.open_matrix(self.index, encoder)
+                embedding.heal(self.index, self._matrix)
+            waiting = embedding.pending(self.index)
+            if waiting and (at_most is None or waiting <= at_most):
+                waiting = embedding.fill(self.index, self._matrix, encoder, progress=progress)
+        except Busy:
+            return ["vectors_busy"]
+        except MemoryToolsError as e:
+            self._encoder_problem = f"{e.message}. {e.hint}".strip()
+            return ["encoder_unavailable", f"vectors_pending:{embedding.pending(self.index)}"]
+        self._encoder_problem = None
+        return [f"vectors_pending:{waiting}"] if waiting else []
+
+    def encode_query(self, texts: Sequence[str], degraded: list[str]) -> list[Floats] | None:
+        """Unit vectors, each text encoded alone: a vector must not depend on its companions. None: answer without."""
+        if self.encoder is None or self._matrix is None or "encoder_unavailable" in degraded:
+            return None
+        try:
+            return [self.encoder.encode([text], "query")[0] for text in texts]
+        except MemoryToolsError as e:
+            self._encoder_problem = f"{e.message}. {e.hint}".strip()
+            degraded.append("encoder_unavailable")
+            return None
+
+    def _open_encoder(self) -> Encoder | None:
+        """The configured encoder, or None: without one, or where it cannot be used right now. Raises InvalidInput for a wrong name."""
+        if not self._encoder_opened:
+            from memory_tools.encoders import open_encoder
+
+            self._encoder_opened = True
+            try:
+                self.encoder = open_encoder(self.config.encoder, api_key=self.config.encoder_api_key)
+            except MemoryToolsError as e:
+                if isinstance(e, InvalidInput):
+                    raise
+                self._encoder_problem = f"{e.message}. {e.hint}".strip()
+        return self.encoder
+
+
+def index_folder(config: Config) -> Path:
+    """`<workspace>/.memory-tools`, or a folder of this workspace's own inside the configured place: several workspaces may share that."""
+    if config.index_dir is None:
+        return config.workspace / ".memory-tools"
+    import hashlib
+
+    real = str(config.workspace.resolve())
+    return (
+        config.index_dir / f"{config.workspace.name}-{hashlib.blake2b(real.encode('utf-8', 'surrogateescape'), digest_size=4).hexdigest()}"
+    )
+
+
+def _told(skipped: Iterable[Skipped]) -> list[str]:
+    return [f"{s.path}: {s.reason}" for s in skipped]

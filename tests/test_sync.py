@@ -1,0 +1,218 @@
+"""The index follows the files: whatever was done to them, a sync ends where a rebuild would; nothing is ever written to a note."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_tools import Memory, sync
+from memory_tools.index import Index
+from memory_tools.rows import stored_traces
+
+
+def _write(root: Path, path: str, text: str) -> None:
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+
+
+def _open(root: Path) -> Memory:
+    return Memory(root, encoder="none")
+
+
+def _found(memory: Memory, query: str) -> list[str]:
+    return [r.citation for r in memory.search(query, min_score=0.3, policy="relevance", strict=True)]
+
+
+def _contents(root: Path) -> list[tuple[object, ...]]:
+    """Everything that a search depends on, whatever numbers the rows have."""
+    folder = root / ".memory-tools"
+    connection = sqlite3.connect(folder / f"index-{(folder / 'current').read_text().strip()}.db")
+    rows = connection.execute(
+        "SELECT f.path, f.hash, f.source, s.address, s.headings, s.text, s.body, b.kind, b.start_line, b.end_line, b.first, b.last,"
+        " b.tokens, b.flags, b.hash FROM blocks b JOIN sections s ON s.key = b.section JOIN files f ON f.id = s.file ORDER BY f.path, s.ord, b.id"
+    ).fetchall()
+    connection.close()
+    return rows
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    _write(
+        tmp_path,
+        "MEMORY.md",
+        "# Memory\n\n## Deploy\n\n- the deploy script lives in ops/deploy.sh\n\n## 备份\n\n- 数据库每天凌晨三点备份\n",
+    )
+    _write(tmp_path, "memory/2026-03-05.md", "# 2026-03-05\n\n## 14:05\n\n- rotated the staging certificate\n")
+    return tmp_path
+
+
+def test_a_search_sees_an_edit_made_a_moment_before(root: Path) -> None:
+    """case 13"""
+    with _open(root) as memory:
+        assert _found(memory, "certificate") == ["memory/2026-03-05.md#L5-L5"]
+        for word in ("quux1", "quux2", "quux3"):  # the same size within the same tick of the clock
+            _write(root, "memory/2026-03-06.md", f"- {word}\n")
+            assert _found(memory, word) == ["memory/2026-03-06.md#L1-L1"]
+
+
+def test_same_size_and_same_times_are_read_again_shortly_after(root: Path) -> None:
+    """case 13: a clock that ticks coarsely must not hide an edit."""
+    note = root / "memory/2026-03-06.md"
+    with _open(root) as memory:
+        note.write_text("- aaaa\n")
+        stat = note.stat()
+        assert _found(memory, "aaaa")
+        with note.open("r+") as stream:  # the same inode
+            stream.write("- bbbb\n")
+        os.utime(note, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        assert _found(memory, "bbbb")
+        assert not _found(memory, "aaaa")
+
+
+def test_renamed_replaced_and_deleted_files_answer_no_more(root: Path) -> None:
+    """case 14"""
+    with _open(root) as memory:
+        assert _found(memory, "certificate")
+        (root / "memory/2026-03-05.md").rename(root / "memory/2026-03-07.md")
+        assert _found(memory, "certificate") == ["memory/2026-03-07.md#L5-L5"]
+        temporary = root / "memory/.2026-03-07.md.swp"  # how vim and others save
+        temporary.write_text("# 2026-03-07\n\n- renewed the licence\n")
+        temporary.replace(root / "memory/2026-03-07.md")
+        assert not _found(memory, "certificate")
+        assert _found(memory, "licence") == ["memory/2026-03-07.md#L3-L3"]
+        shutil.rmtree(root / "memory")  # as a checkout of another branch does
+        assert not _found(memory, "licence")
+        _write(root, "memory/2026-03-05.md", "- rotated the staging certificate\n")
+        assert _found(memory, "certificate") == ["memory/2026-03-05.md#L1-L1"]
+
+
+def test_indexing_and_searching_write_to_no_note(root: Path) -> None:
+    """case 20"""
+    before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in root.rglob("*.md")}
+    with _open(root) as memory:
+        memory.sync()
+        memory.search("certificate")
+        memory.rebuild()
+        memory.check(fix=True)
+    assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in root.rglob("*.md")} == before
+    assert sorted(p.name for p in root.iterdir()) == [".memory-tools", "MEMORY.md", "memory"]
+
+
+def test_one_added_paragraph_encodes_only_itself(root: Path) -> None:
+    """case 17"""
+
+    def rows() -> int:
+        folder = root / ".memory-tools"
+        connection = sqlite3.connect(folder / f"index-{(folder / 'current').read_text().strip()}.db")
+        count = int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
+        connection.close()
+        return count
+
+    with Memory(root) as memory:
+        memory.sync()
+        before = rows()
+        text = (root / "MEMORY.md").read_text(encoding="utf-8")
+        _write(root, "MEMORY.md", text.replace("## 备份", "- and one more line about releases\n\n## 备份"))
+        report = memory.sync()
+        assert report.vectors_pending == 0
+        assert rows() == before + 1
+
+
+def test_what_cannot_be_read_is_kept_and_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cases 18 and 19"""
+    import memory_tools.seam
+
+    with _open(root) as memory:
+        assert _found(memory, "certificate")
+        note = root / "memory/2026-03-05.md"
+        os.utime(note)  # it looks changed, so it must be read
+
+        def deny(kind: str, target: str) -> None:
+            if kind == "open" and target.endswith("2026-03-05.md"):
+                raise PermissionError(13, "Permission denied", target)
+
+        monkeypatch.setattr(memory_tools.seam, "on_step", deny)
+        report = memory.search("certificate", min_score=0.0)
+        assert [r.path for r in report.results][:1] == ["memory/2026-03-05.md"]
+        assert any("2026-03-05.md" in w and "ermission" in w for w in report.warnings)
+        monkeypatch.setattr(memory_tools.seam, "on_step", None)
+        assert memory.check().ok
+
+
+def test_a_note_that_is_not_utf8_is_read_with_replacement_and_told(root: Path) -> None:
+    """case 18"""
+    (root / "memory/2026-03-08.md").write_bytes("- caf\xe9 on the corner\n".encode("latin-1"))
+    with _open(root) as memory:
+        assert _found(memory, "corner") == ["memory/2026-03-08.md#L1-L1"]
+        assert any(f.path == "memory/2026-03-08.md" and "UTF-8" in f.message for f in memory.check().findings)
+
+
+def test_another_tokeniser_reads_every_file_again_and_keeps_the_ids(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _open(root) as memory:
+        memory.sync()
+        ids = {t.address: t.id for t in stored_traces(memory._engine.index.connection)}
+        monkeypatch.setattr(sync, "VERSIONS", "another one")
+        report = memory.sync()
+        assert sorted(report.changed) == ["MEMORY.md", "memory/2026-03-05.md"]
+        assert {t.address: t.id for t in stored_traces(memory._engine.index.connection)} == ids
+
+
+def test_a_first_index_that_takes_long_answers_from_what_it_has_and_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """case 15: an answer is bounded."""
+    for i in range(30):
+        _write(root, f"memory/old/note{i}.md", f"- marker{i} stays\n")
+    monkeypatch.setattr(sync, "CHUNK_FILES", 10)
+    index = Index(None)
+    with _open(root) as memory:
+        scan = memory._engine.scan()
+        first = sync.take_in(index, scan, deadline=time.monotonic() - 1)
+        assert (len(first.changed), first.waiting) == (10, 22)
+        assert sync.take_in(index, scan, deadline=time.monotonic() - 1).waiting == 12
+        assert sync.take_in(index, scan).waiting == 0
+        assert index.counts()["files"] == 32
+
+
+_NAMES = ["MEMORY.md", "memory/2026-03-01.md", "memory/2026-03-02.md", "knowledge/a.md"]
+_PIECES = [
+    "# Top\n",
+    "## Deploy\n",
+    "## 备份\n",
+    "## Deploy\n",
+    "- run the script\n",
+    "- 三点备份\n",
+    "plain words here\n",
+    "\n",
+    "```\n# code\n```\n",
+]
+_edits = st.lists(
+    st.tuples(st.sampled_from(_NAMES), st.one_of(st.none(), st.lists(st.sampled_from(_PIECES), max_size=8))), min_size=1, max_size=6
+)
+
+
+@given(_edits)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_history_of_edits_synced_equals_a_rebuild(
+    tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[str, list[str] | None]]
+) -> None:
+    root = tmp_path_factory.mktemp("ws")
+    with _open(root) as memory:
+        for path, pieces in edits:
+            if pieces is None:
+                (root / path).unlink(missing_ok=True)
+            else:
+                _write(root, path, "".join(pieces))
+            memory.sync()
+        synced = _contents(root)
+        found = [_found(memory, q) for q in ("deploy script", "备份", "words")]
+        assert memory.check().ok
+        memory.rebuild()
+        assert _contents(root) == synced
+        assert [_found(memory, q) for q in ("deploy script", "备份", "words")] == found
