@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_tools import files
+from memory_tools import files, freshness
 from memory_tools.config import Config
 from memory_tools.errors import Busy, InvalidInput, MemoryToolsError
+from memory_tools.freshness import Progress, Taken
 from memory_tools.index import Index
 from memory_tools.records import Scan, Skipped, SyncReport
-from memory_tools.rows import stored_traces
-from memory_tools.sync import Progress, Taken, differences, take_in
 
 if TYPE_CHECKING:
     from memory_tools.corpus import Reader
@@ -59,6 +58,11 @@ class Engine:
         degraded += self.degraded()
         warnings += self.problems()
         scan = self.scan()
+        if not freshness.stale(self.index, scan):
+            warnings += _told(scan.skipped)
+            return
+        from memory_tools.sync import take_in
+
         try:
             taken = take_in(self.index, scan, deadline=deadline)
         except Busy as e:
@@ -72,10 +76,12 @@ class Engine:
     def waiting_files(self) -> int:
         """Files that changed on disk since they were read; changes nothing."""
         self.index.refresh()
-        to_read, gone = differences(self.index, self.scan())
+        to_read, gone = freshness.differences(self.index, self.scan())
         return len(to_read) + len(gone)
 
     def sync(self, vectors: bool, progress: Progress | None) -> SyncReport:
+        from memory_tools.sync import take_in
+
         if self.index.refresh():
             self.forget()
         scan = self.scan()
@@ -88,6 +94,8 @@ class Engine:
     def rebuild(self, progress: Progress | None, keep_vectors: bool = False) -> SyncReport:
         """Everything anew from the files, aside, swapped in when it is complete. Ids of sections are carried over."""
         from memory_tools import embedding
+        from memory_tools.rows import stored_traces
+        from memory_tools.sync import take_in
 
         self.index.refresh()
         scan, current, matrix = self.scan(), self.index, self._matrix

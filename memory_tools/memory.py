@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from memory_tools import ask as request
 from memory_tools import config as configuration
@@ -17,12 +17,9 @@ from memory_tools import recall
 from memory_tools.config import Config
 from memory_tools.engine import Engine
 from memory_tools.errors import InvalidInput, NotFound
+from memory_tools.freshness import Progress
 from memory_tools.records import CheckReport, Excerpt, Remembered, Report, Status, SyncReport
-from memory_tools.sync import Progress
 from memory_tools.utility import Settings, Usage, Weights
-
-if TYPE_CHECKING:
-    pass
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from memory_tools import dates, files, identity, postings, sections, tokens, traits
+from memory_tools import dates, files, freshness, identity, postings, sections
 from memory_tools.errors import MemoryToolsError, NotFound
-from memory_tools.records import Document, Found, Known, Scan, Section, Skipped, Stat, Text, Trace
+from memory_tools.freshness import Progress, Taken
+from memory_tools.records import Document, Found, Scan, Section, Skipped, Text, Trace
 from memory_tools.rows import delete_file, replace_file, store_stat, stored_traces
 
 if TYPE_CHECKING:
@@ -18,32 +19,9 @@ if TYPE_CHECKING:
 
     from memory_tools.index import Index
 
-VERSIONS = f"sections {sections.VERSION}, tokens {tokens.VERSION}, traits {traits.VERSION}, identity {identity.VERSION}"
-RACY_NS = 2_000_000_000  # a file changed so shortly before it was read may change again within the same time stamp
 CHUNK_FILES = 200  # new files in one transaction, so that a long first index can be stopped and gone on with
 
 Read = Callable[[Found], Text]
-Progress = Callable[[int, int], None]  # files done, files to do
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What one pass took in. `waiting`: files that a deadline left for the next pass."""
-
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    waiting: int = 0
-
-
-def differences(index: Index, scan: Scan) -> tuple[list[Found], list[str]]:
-    """Files to read (new, changed, or read too shortly after they changed) and paths that are gone."""
-    known = _known(index)
-    to_read = [f for f in scan.found if f.path not in known or _suspect(known[f.path], f.stat)]
-    here = {f.path for f in scan.found}
-    kept = tuple(s.path for s in scan.skipped if s.keep)
-    gone = [p for p in known if p not in here and not any(p == k or p.startswith(k.rstrip("/") + "/") or k in ("", ".") for k in kept)]
-    return to_read, sorted(gone)
 
 
 def take_in(
@@ -60,12 +38,12 @@ def take_in(
     `deadline`: time.monotonic() after which no further chunk of new files is begun. `before`: sections of an
     earlier index, whose ids go on.
     """
-    if index.meta("versions") != VERSIONS:
+    if index.meta("versions") != freshness.VERSIONS:
         _forget_texts(index)
-    to_read, gone = differences(index, scan)
+    to_read, gone = freshness.differences(index, scan)
     if not to_read and not gone:
         return Taken()
-    known = _known(index)
+    known = freshness.known_files(index)
     familiar = [f for f in to_read if f.path in known]
     # The newest notes first: they are the ones asked about while an old archive is still being read.
     fresh = sorted((f for f in to_read if f.path not in known), key=lambda f: ("/" in f.path, -f.stat.mtime_ns, f.path))
@@ -92,27 +70,11 @@ def _chunks(found: list[Found]) -> list[list[Found]]:
     return [found[i : i + CHUNK_FILES] for i in range(0, len(found), CHUNK_FILES)]
 
 
-def _known(index: Index) -> dict[str, Known]:
-    changes = index.changes()
-    if index.files_seen is None or index.files_seen[0] != changes:
-        index.files_seen = (changes, _read_known(index))
-    return index.files_seen[1]
-
-
-def _read_known(index: Index) -> dict[str, Known]:
-    rows = index.connection.execute("SELECT path, id, size, mtime_ns, ctime_ns, inode, hash, read_ns FROM files")
-    return {path: Known(id, Stat(size, mtime, ctime, inode), hash, read) for path, id, size, mtime, ctime, inode, hash, read in rows}
-
-
-def _suspect(known: Known, stat: Stat) -> bool:
-    return known.stat != stat or known.read_ns - max(stat.mtime_ns, stat.ctime_ns) < RACY_NS
-
-
 def _forget_texts(index: Index) -> None:
     """Another splitter or tokeniser: every file is read anew; sections stay until then, so that ids are carried."""
     with index.write() as connection:
         connection.execute("UPDATE files SET hash = '', read_ns = 0")
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('versions', ?)", (VERSIONS,))
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('versions', ?)", (freshness.VERSIONS,))
 
 
 def _take_chunk(
@@ -126,12 +88,12 @@ def _take_chunk(
     skipped: list[Skipped],
     progress: Callable[[int], None] | None,
 ) -> None:
-    known = _read_known(index)  # again, inside the transaction: another process may have been first
+    known = freshness.read_known(index)  # again, inside the transaction: another process may have been first
     gone = [p for p in gone if p in known]
     parsed: list[tuple[Found, Text, int, Document]] = []
     for done, found in enumerate(chunk, 1):
         before = known.get(found.path)
-        if before is not None and not _suspect(before, found.stat):
+        if before is not None and not freshness.suspect(before, found.stat):
             continue
         try:
             text = read(found)
@@ -143,7 +105,7 @@ def _take_chunk(
             continue
         now_ns = time.time_ns()
         if before is not None and before.hash == text.hash:
-            if before.stat != text.stat or now_ns - max(text.stat.mtime_ns, text.stat.ctime_ns) >= RACY_NS:
+            if before.stat != text.stat or now_ns - max(text.stat.mtime_ns, text.stat.ctime_ns) >= freshness.RACY_NS:
                 store_stat(connection, before.id, text.stat, now_ns)
             continue
         parsed.append((found, text, now_ns, sections.parse(found.path, text.text)))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory_tools import Memory, sync
+from memory_tools import Memory, freshness, identity, sections, sync, tokens, traits
 from memory_tools.index import Index
 from memory_tools.rows import stored_traces
 
@@ -159,10 +159,15 @@ def test_another_tokeniser_reads_every_file_again_and_keeps_the_ids(root: Path, 
     with _open(root) as memory:
         memory.sync()
         ids = {t.address: t.id for t in stored_traces(memory._engine.index.connection)}
-        monkeypatch.setattr(sync, "VERSIONS", "another one")
+        monkeypatch.setattr(freshness, "VERSIONS", "another one")
         report = memory.sync()
         assert sorted(report.changed) == ["MEMORY.md", "memory/2026-03-05.md"]
         assert {t.address: t.id for t in stored_traces(memory._engine.index.connection)} == ids
+
+
+def test_the_versions_that_are_looked_at_are_those_of_the_modules() -> None:
+    made = f"sections {sections.VERSION}, tokens {tokens.VERSION}, traits {traits.VERSION}, identity {identity.VERSION}"
+    assert made == freshness.VERSIONS
 
 
 def test_a_first_index_that_takes_long_answers_from_what_it_has_and_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
