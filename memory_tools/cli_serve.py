@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 from pathlib import Path
 
 import click
 
+from memory_tools import render, render_text
 from memory_tools.cli_session import Session, Verb, verb
 
 
@@ -17,9 +21,27 @@ def watch(session: Session) -> None:
     \b
     memory-tools watch
     """
-    from memory_tools.cli_watch import run
+    from memory_tools.errors import MemoryToolsError, NotFound
+    from memory_tools.resident import Resident
+    from memory_tools.watch import Change
 
-    run(session)
+    def tell(change: Change) -> None:
+        if session.as_json:
+            session.emit_document(render.document(change.report))
+        else:
+            session.say(f"{change.time.astimezone():%H:%M:%S}  {render_text.one_line(change.line)}")
+        sys.stdout.flush()
+
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    with Resident(session.config(), tell) as resident:
+        try:
+            resident.memory()
+        except NotFound as e:
+            session.say(f"{render_text.one_line(e.message)}; waiting for it")
+        while not stopped.wait(0.5):
+            if resident.watcher is not None and resident.watcher.died:
+                raise MemoryToolsError(resident.watcher.problem)
 
 
 @verb()

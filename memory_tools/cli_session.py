@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import click
 
 from memory_tools import render
+from memory_tools.nearest import nearest
 
 if TYPE_CHECKING:
     from memory_tools.config import Config
@@ -19,23 +20,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-# Words of other tools for the same thing; difflib does not see that they are near.
-_SISTERS = {
-    "--limit": "--max-results",
-    "--top-k": "--max-results",
-    "--top": "--max-results",
-    "--k": "--max-results",
-    "-n": "--max-results",
-    "-k": "--max-results",
-    "--count": "--max-results",
-    "--max-tokens": "--max-chars",
-    "--dir": "--workspace",
-    "--root": "--workspace",
-    "--offset": "--from",
-    "--title": "--heading",
-    "--result": "--outcome",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +127,6 @@ def verb(name: str | None = None, **kwargs: object) -> Callable[[Callable[P, R]]
 def _nearest(error: click.NoSuchOption, command: click.Command, ctx: click.Context) -> click.NoSuchOption:
     """The same error, naming the nearest option, or all there are where nothing is near."""
     known = [option for param in command.params if isinstance(param, click.Option) and not param.hidden for option in param.opts]
-    sister = _SISTERS.get(error.option_name)
-    if sister in known:
-        return click.NoSuchOption(error.option_name, f"No such option {error.option_name!r}. Did you mean {sister!r}?", ctx=ctx)
-    if error.possibilities:
-        return error
-    return click.NoSuchOption(error.option_name, f"No such option {error.option_name!r}. There are: {', '.join(known)}", ctx=ctx)
+    near = nearest(error.option_name, known)
+    advice = f"Did you mean {near!r}?" if near else f"There are: {', '.join(known)}"
+    return click.NoSuchOption(error.option_name, f"No such option {error.option_name!r}. {advice}", ctx=ctx)

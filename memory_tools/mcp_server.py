@@ -13,6 +13,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
 
 from memory_tools import __version__, render, verbs
 from memory_tools.resident import Resident
@@ -33,6 +34,8 @@ _ANSWERS: Mapping[str, tuple[str, ...]] = {
     "memory_feedback": ("recorded", "recall", "warnings"),
     "memory_remember": ("path", "address", "startLine", "endLine", "citation", "stored"),
 }
+
+_CHECKED_BEFORE = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 log = logging.getLogger("memory_tools.mcp")
 
@@ -69,6 +72,16 @@ def serve_stdio(config: Config) -> None:
                 await server.run(read, write, server.create_initialization_options())
 
     anyio.run(run)
+
+
+def serve_http(config: Config) -> None:
+    """Serve any number of clients over streamable HTTP at /mcp, until interrupted."""
+    from memory_tools.http_serving import serve
+
+    with Resident(config) as resident:
+        # Host, Origin and size are checked by the guard in front, with the error documents of every face.
+        app = make_server(resident).streamable_http_app(host=config.host, transport_security=_CHECKED_BEFORE)
+        serve(app, config, "/mcp")
 
 
 async def _answered(work: Callable[[], Awaitable[render.Json]]) -> types.CallToolResult:

@@ -77,7 +77,7 @@ def _report(record: Report, console: Console) -> None:
 def _result(place: int, result: Result, query: str, console: Console) -> None:
     head = Text(f"{place:>2}  ", style="bold cyan")
     head.append(one_line(result.address), style="bold")
-    head.append(f"  L{result.start_line}-L{result.end_line}", style="cyan")
+    head.append(f"  {lines_of(result)}", style="cyan")
     console.print(head)
     if len(result.headings) > 1:
         console.print(Padding(Text(one_line(" › ".join(result.headings)), style="dim"), (0, 0, 0, 4)))
@@ -97,6 +97,11 @@ def _result(place: int, result: Result, query: str, console: Console) -> None:
     if result.differs:
         console.print(Text(f"    older memories say otherwise: {', '.join(map(one_line, result.differs))}", style="yellow"))
     console.print()
+
+
+def lines_of(result: Result) -> str:
+    first, last = result.start_line, result.end_line
+    return f"L{first}" if first == last else f"L{first}-L{last}"
 
 
 def _parts(result: Result) -> Text:

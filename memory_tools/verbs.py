@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memory_tools import render
 from memory_tools.errors import InvalidInput, NotFound
+from memory_tools.nearest import nearest
 
 if TYPE_CHECKING:
     from memory_tools.memory import Memory
@@ -82,8 +82,9 @@ def checked(params: tuple[Param, ...], arguments: Mapping[str, object]) -> Argum
     known = {param.name: param for param in params}
     for name in arguments:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-            raise InvalidInput(f"unknown argument {name!r}", f"the nearest one is {near[0]!r}; there are {', '.join(known)}")
+            near = nearest(name, known)
+            meant = f"did you mean {near!r}? " if near else ""
+            raise InvalidInput(f"unknown argument {name!r}", f"{meant}there are {', '.join(known)}")
     out: dict[str, object] = {}
     for param in params:
         value = arguments.get(param.name)

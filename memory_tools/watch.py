@@ -43,7 +43,7 @@ class Change:
     def line(self) -> str:
         """`read memory/a.md, memory/b.md; gone c.md`, however many there are on one line."""
         parts = [
-            f"{word} {', '.join(names[:3])}" + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+            f"{word} {', '.join(sorted(names)[:3])}" + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
             for word, names in (("read", self.report.changed), ("gone", self.report.removed))
             if names
         ]
