@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ITEM_CHARS = 300  # an item with its nested items stays one block up to this length
 _LONG_LINE = 2000
 _HEADING_CHARS = 1000
+_HEADING_MARKS = 60
 _NESTING = 100  # out of reach for a tamed source: beyond it markdown-it drops the rest of the file
 _LINE_BREAK = re.compile(r"\r\n?|\n")
 # What costs markdown-it quadratic time or deep recursion: long lines, long runs of markers, deep indents.
@@ -77,6 +78,7 @@ def outline(text: str, starts: Sequence[int]) -> list[Mark]:
             elif kind is not None:
                 marks[first] = Mark(first, kind)
             ends.setdefault(end, "paragraph")
+    ends.setdefault(0, "paragraph")  # a file of link definitions alone has no token
     for line, kind in ends.items():
         if line not in marks and line < len(starts) - 1:
             marks[line] = Mark(line, kind)
@@ -124,7 +126,8 @@ def _tame_line(line: str) -> str:
 def _heading_text(md: MarkdownIt, content: str, env: EnvType) -> str:
     """Inline markup reduced to its text: `[a](b)` is `a`, `**a**` is `a`, an image is its alternative text, HTML is nothing."""
     content = content[:_HEADING_CHARS]
-    if _INLINE.search(content) is None:
+    # A row of opening brackets or marks costs the inline rules quadratic time; nobody meant a link by it.
+    if _INLINE.search(content) is None or len(_INLINE.findall(content)) > _HEADING_MARKS:
         return content.strip()
     tokens: list[Token] = []
     md.inline.parse(content, md, env, tokens)
