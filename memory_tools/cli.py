@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -102,9 +103,8 @@ def run(argv: Sequence[str]) -> int:
     """Run one command line; the exit code. Never raises but for SystemExit from the interpreter's own end."""
     arguments = list(argv)
     as_json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    stdout = sys.stdout
     try:
-        for place, argument in enumerate(arguments, start=1):
-            _check_text(argument, f"argument {place}")
         code = cli.main(arguments, prog_name="memory-tools", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -115,9 +115,11 @@ def run(argv: Sequence[str]) -> int:
         e.show()
         return e.exit_code
     except BrokenPipeError:
-        # The reader is gone; what is still buffered must not raise again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+        return _reader_gone(stdout)
+    except SystemExit as e:
+        if sys.stdout is not stdout:  # click's way to end when it meets a broken pipe first
+            return _reader_gone(stdout)
+        return e.code if isinstance(e.code, int) else 1
     except (KeyboardInterrupt, click.Abort):
         return 130
     except Exception as e:  # the one place where every failure becomes the error document
@@ -136,8 +138,15 @@ def _fail(error: MemoryToolsError, as_json: bool, code: int) -> int:
 
             sys.stderr.write(render_text.error(error) + "\n")
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _reader_gone(sys.stdout)
     return code
+
+
+def _reader_gone(stdout: TextIO) -> int:
+    """What is still buffered must not raise again when the interpreter ends."""
+    sys.stdout = stdout
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+    return BROKEN_PIPE
 
 
 def _log_debug(error: Exception) -> None:
@@ -145,15 +154,6 @@ def _log_debug(error: Exception) -> None:
         import logging
 
         logging.getLogger("memory_tools").debug("failed", exc_info=error)
-
-
-def _check_text(value: str, name: str) -> None:
-    if "\0" in value:
-        raise InvalidInput(f"{name}: NUL characters are not text")
-    try:
-        value.encode()
-    except UnicodeEncodeError as e:
-        raise InvalidInput(f"{name}: not valid UTF-8 at character {e.start + 1}") from None
 
 
 def _prefer_utf8() -> None:

@@ -35,8 +35,8 @@ def sync(session: Session, no_vectors: bool) -> None:
     \b
     memory-tools sync
     """
-    with session.memory() as memory, session.working("Reading notes"):
-        report = memory.sync(vectors=not no_vectors)
+    with session.memory() as memory, session.working("Reading notes") as progress:
+        report = memory.sync(vectors=not no_vectors, progress=progress)
     session.emit(report)
 
 
@@ -48,8 +48,8 @@ def rebuild(session: Session) -> None:
     \b
     memory-tools rebuild
     """
-    with session.memory() as memory, session.working("Rebuilding the index"):
-        report = memory.rebuild()
+    with session.memory() as memory, session.working("Rebuilding the index") as progress:
+        report = memory.rebuild(progress=progress)
     session.emit(report)
 
 

@@ -59,15 +59,18 @@ class Session:
             sys.stdout.write(line + "\n")
 
     @contextmanager
-    def working(self, what: str) -> Iterator[None]:
-        """Show that long work goes on, on a terminal's stderr alone: an agent's transcript stays quiet."""
+    def working(self, what: str) -> Iterator[Callable[[int, int], None] | None]:
+        """A (done, to do) to call while long work goes on, shown on a terminal's stderr alone: an agent's transcript stays quiet."""
         if self.as_json or not sys.stderr.isatty():
-            yield
+            yield None
             return
         from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        with Console(stderr=True).status(what):
-            yield
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+            task = shown.add_task(what, total=None)
+            yield lambda done, to_do: shown.update(task, completed=done, total=to_do)
 
 
 def on_terminal() -> bool:

