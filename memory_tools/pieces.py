@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -82,7 +83,8 @@ def split_line(text: str, start: int, end: int, limit: int = CAP) -> list[tuple[
 def split(text: str, starts: Sequence[int], first: int, last: int, soft: int, cap: int = CAP) -> list[Piece]:
     """Lines [first, last] to pieces of about `soft` characters, none above `cap`. `starts[i]` is line i's offset, one more at the end."""
     total = starts[last + 1] - starts[first]
-    target = total / max(1, round(total / soft))  # even pieces rather than a full one and a crumb
+    count = max(round(total / soft), math.ceil(total / (0.95 * cap)))
+    target = total / count  # even pieces rather than a full one and a crumb
     pieces: list[Piece] = []
     begin = first
     while begin <= last:
