@@ -46,18 +46,20 @@ class Encoder(Protocol):
     def cosines(self) -> Cosines: ...
 
     def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
-        """Unit rows, shape (len(texts), dimension), float32; an empty or blank text gets a zero row. Unavailable: cannot encode right now."""
+        """Unit rows, shape (len(texts), dimension), float32; a blank text gets a zero row. Unavailable: cannot encode now."""
         ...
 
 
 def user_cache() -> Path | None:
     """`$XDG_CACHE_HOME/memory-tools`, else `~/.cache/memory-tools` (Windows: in `%LOCALAPPDATA%`); None where the user has no home."""
     for variable in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
-        folder = os.environ.get(variable, "")
-        if os.path.isabs(folder):
-            return Path(folder, "memory-tools")
-    home = os.path.expanduser("~")
-    return Path(home, ".cache", "memory-tools") if os.path.isabs(home) else None
+        folder = Path(os.environ.get(variable, ""))
+        if folder.is_absolute():
+            return folder / "memory-tools"
+    try:
+        return Path.home() / ".cache" / "memory-tools"
+    except RuntimeError:  # a service without HOME and without an entry in the user database
+        return None
 
 
 def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | None = None) -> Encoder | None:

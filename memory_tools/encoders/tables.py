@@ -69,7 +69,7 @@ def file_name(folder: Path) -> str:
     digest = blake2b(digest_size=8)
     try:
         for name in ("weights.npz", "sp.model"):
-            with open(folder / name, "rb") as file:
+            with (folder / name).open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 digest.update(b"%s %d " % (name.encode(), size))
                 digest.update(file.read(65_536))
@@ -85,7 +85,7 @@ def load(path: Path) -> Tables:
     import numpy as np
 
     try:
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
         raise Unusable(f"{path}: {error}") from error
@@ -174,7 +174,8 @@ def _collect(model: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         "project_shift": network.ln_b_all,
     }
     for i in range(3):
-        arrays |= {f"first{i}": network.w1[i], f"first_bias{i}": network.b1[i], f"second{i}": network.w2[i], f"second_bias{i}": network.b2[i]}
+        arrays |= {f"first{i}": network.w1[i], f"first_bias{i}": network.b1[i]}
+        arrays |= {f"second{i}": network.w2[i], f"second_bias{i}": network.b2[i]}
     arrays |= {"gain": network.ln_g, "shift": network.ln_b, "pool": network.cnn_W, "pool_bias": network.cnn_b}
     arrays |= {name: getattr(network, name) for name in ("d0", "d1", "d2", "d3", "p1", "p3")}
     arrays["table"] = network.table
@@ -211,7 +212,8 @@ def _sequences(units: NDArray[np.uint32], replacements: bytes) -> dict[str, byte
 
 def _children(units: NDArray[np.uint32], at: NDArray[np.int64]) -> NDArray[np.int64]:
     offset = (units >> 10).astype("i8") << ((units & 0x200) >> 6).astype("i8")
-    return at ^ offset
+    children: NDArray[np.int64] = at ^ offset
+    return children
 
 
 def _sum(words: NDArray[Any]) -> int:

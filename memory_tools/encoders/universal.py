@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_tools.encoders import Cosines, Kind, tables
+from memory_tools.encoders import Cosines, Kind, tables, threads
 from memory_tools.encoders.segment import Characters, Prefixes, Segmenter
 from memory_tools.errors import MemoryToolsError, Unavailable
 
@@ -93,7 +93,8 @@ class Universal:
             if not np.allclose(made.encode(_PROBES, "passage"), self._model().encode(list(_PROBES)), rtol=0, atol=1e-5):
                 durable.remove(path)
                 raise tables.Unusable("the copy and the library disagree")
-        except (tables.Unusable, MemoryToolsError) as error:  # no room, read-only, a library of another layout: the same vectors, only later
+        except (tables.Unusable, MemoryToolsError) as error:
+            # No room, a read-only home, a library of another layout: the same vectors, only a second later.
             _log.info("the default encoder starts slowly: %s", error)
             return None
         self._library = None  # some 150 MB
@@ -129,10 +130,10 @@ class _Mapped:
         self.path = path
         self._table = table
         arrays, memory, at = table.arrays, table.memory, table.pieces_at
-        ends = memoryview(arrays["piece_ends"])
-        characters = Characters(memoryview(arrays["units"]), arrays["replacements"].tobytes(), table.joining)
-        prefixes = Prefixes(lambda n: memory[at + (ends[n - 1] if n else 0) : at + ends[n]], memoryview(arrays["piece_ids"]))
-        self._segmenter = Segmenter(characters, prefixes, memoryview(arrays["scores"]), table.unknown_score, table.longest)
+        ends = arrays["piece_ends"].data
+        characters = Characters(arrays["units"].data, arrays["replacements"].tobytes(), table.joining)
+        prefixes = Prefixes(lambda n: memory[at + (ends[n - 1] if n else 0) : at + ends[n]], arrays["piece_ids"].data)
+        self._segmenter = Segmenter(characters, prefixes, arrays["scores"].data, table.unknown_score, table.longest)
 
     def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
         """Queries one by one, passages in batches: a query's vector is the same in every process, whatever is asked beside it."""
@@ -141,20 +142,38 @@ class _Mapped:
         from memory_tools.encoders.network import DIMENSION, forward
 
         out = np.zeros((len(texts), DIMENSION), np.float32)
-        limit = 0 if kind == "query" else _PIECES
-        group: list[list[int]] = []
+        batches = list(self._batches(texts, 0 if kind == "query" else _PIECES))
+
+        def fill(batch: tuple[list[int], list[list[int]]]) -> None:
+            rows, ids = batch
+            out[rows] = forward(self._table, ids)
+
+        at_once = threads.workers()
+        with threads.one_blas_thread():
+            if len(batches) < 2 * at_once or at_once == 1:
+                for batch in batches:
+                    fill(batch)
+            else:
+                from concurrent.futures import ThreadPoolExecutor
+
+                with ThreadPoolExecutor(at_once) as pool:
+                    list(pool.map(fill, batches))
+        return out
+
+    def _batches(self, texts: Sequence[str], limit: int) -> Iterator[tuple[list[int], list[list[int]]]]:
+        """(places in `texts`, their piece ids) with at most `limit` pieces together, or one text alone; blank texts are left out."""
         rows: list[int] = []
+        group: list[list[int]] = []
         pieces = 0
         for i, text in enumerate(texts):
             ids = self._segmenter.ids(text)
             if not ids:
                 continue
             if group and pieces + len(ids) > limit:
-                out[rows] = forward(self._table, group)
-                group, rows, pieces = [], [], 0
-            group.append(ids)
+                yield rows, group
+                rows, group, pieces = [], [], 0
             rows.append(i)
+            group.append(ids)
             pieces += len(ids)
         if group:
-            out[rows] = forward(self._table, group)
-        return out
+            yield rows, group
