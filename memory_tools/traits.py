@@ -1,38 +1,102 @@
-"""A block's text in, what ranking wants to know of it out: flags and the label at the start of a list item. Pure; stored in the index."""
+"""A section's blocks in, what ranking wants to know of each out: flags, and who says it. Pure; stored in the index."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .tokens import tokenize
+from memory_tools import date_words
+from memory_tools.records import Block, Section
+from memory_tools.tokens import tokenize
 
-VERSION = 1
+VERSION = 2
 
 QUESTION = 1  # ends in a question
-LABELLED = 2  # starts with a label: `- **Ann**: ...`, `- Ann: ...`
+LABELLED = 2  # starts with a label: `- **Ann**: ...`, `Ann: ...`
+TURN = 4  # is part of a conversation
+TIMED = 8  # says when: a date, a weekday, "last week", "三月"
 
-# A label's tokens are postings of their own, so that a name in the question can meet the speaker. No token holds this character.
+# The tokens of a speaker's label are postings of their own, so that a name in the question can meet the speaker. No token holds this character.
 LABEL_MARK = "\x1e"
 
-_LABEL = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?:\*\*|__)?([^\W\d_][^\n:：*]{0,39}?)(?:\*\*|__)?\s*[:：](?:\*\*|__)?\s")
-_ENDS_ASKING = re.compile(r"[?？]\s*(?:\[[^\]]*\]\s*)*[\"'”’)）]*\s*$")
+_LABEL = re.compile(
+    r"^\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(?:\[[ xX]\]\s+)?(?:\*\*|__)?([^\W\d_][^\n:：*`|]{0,39}?)(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?(?=\s)|：)"
+)
+_LABEL_WORDS = 4
+_ENDS_ASKING = re.compile(r"[?？]\s*(?:\[[^\]]*\]\s*)*[\"'”’)）」』]*\s*$")
+_TIME_WORDS = sorted(
+    {
+        *(name for name in date_words.MONTHS if name not in ("may", "march", "mars", "mei")),
+        *date_words.WEEKDAYS,
+        *(word for word in date_words.DAYS if word[0].isascii() or word[0] in "вспз"),
+        *"ago last next week weeks weekend month months year years day days since recently just morning afternoon evening".split(),
+        *"woche wochen monat monate monaten jahr jahre jahren tag tage tagen letzte letzten nächste nächsten seit uhr".split(),
+        *"semaine semaines mois an ans jour jours dernier dernière prochain prochaine depuis heure heures".split(),
+        *"semana semanas mes meses año años día días pasado pasada próximo próxima hace desde".split(),
+        *"settimana mese mesi anno anni giorno giorni scorso scorsa ano anos dia dias passado passada".split(),
+        *"неделя неделю недели месяц месяца год года лет день дня дней назад".split(),
+    },
+    key=lambda word: (-len(word), word),
+)
+_TIMED = re.compile(
+    rf"\b(?:{'|'.join(map(re.escape, _TIME_WORDS))})\b|\b(?:19|20)\d\d\b|\b\d{{1,2}}:\d\d\b|\b\d{{1,2}}\s?(?:am|pm)\b"
+    r"|[\d〇一二三四五六七八九十几两]\s*[年月日号號周週天点點时時]|[今明昨前后後去上下本这每先来](?:年|月|周|週|天|日|晚|早|个月|星期)|星期|礼拜|凌晨|早晨|上午|下午|晚上"
+    r"|지난|다음|매주|매년|요일|\d\s*[년월일시]"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """`flags`: QUESTION | LABELLED. `terms`: extra postings of this block (term frequency 1, not counted in its length)."""
+    """`flags`: QUESTION | LABELLED | TURN | TIMED. `terms`: extra postings of this block (frequency 1, not counted in its length)."""
 
     flags: int
     terms: tuple[str, ...]
 
 
+def of_section(section: Section) -> tuple[Traits, ...]:
+    """Traits of each block of a section, in order."""
+    labels = [_label(block) for block in section.blocks]
+    talk = _is_talk(section.blocks, labels)
+    return tuple(_traits(block, label, talk) for block, label in zip(section.blocks, labels, strict=True))
+
+
 def traits(text: str, kind: str) -> Traits:
-    """Traits of one block; `kind` as in records.Block."""
-    flags = QUESTION if _ENDS_ASKING.search(text) else 0
-    if kind != "item":
+    """Traits of one block that stands alone; of_section knows more."""
+    block = Block(1, 1, 0, len(text), text, kind)
+    return _traits(block, _label(block), False)
+
+
+def _traits(block: Block, label: str | None, talk: bool) -> Traits:
+    if block.kind == "heading":
+        return Traits(0, ())
+    flags = QUESTION if _ENDS_ASKING.search(block.text) else 0
+    if _TIMED.search(block.text.lower()):
+        flags |= TIMED
+    if label is not None:
+        flags |= LABELLED
+    if not talk:
         return Traits(flags, ())
-    label = _LABEL.match(text)
-    if label is None or len(label[1].split()) > 4:
-        return Traits(flags, ())
-    return Traits(flags | LABELLED, tuple(dict.fromkeys(LABEL_MARK + token for token in tokenize(label[1]))))
+    return Traits(flags | TURN, () if label is None else _label_terms(label))
+
+
+def _label(block: Block) -> str | None:
+    """What stands before the colon at the start of an item or a paragraph, if it is as short as a name."""
+    if block.kind not in ("item", "paragraph"):
+        return None
+    match = _LABEL.match(block.text)
+    return match[1].strip().casefold() if match is not None and len(match[1].split()) <= _LABEL_WORDS else None
+
+
+def _is_talk(blocks: Sequence[Block], labels: Sequence[str | None]) -> bool:
+    """Whether people take turns here: most pieces carry a label, and few labels come again and again. A list of keys and values has many."""
+    counts = Counter(label for label in labels if label is not None)
+    labelled = sum(counts.values())
+    pieces = sum(block.kind != "heading" for block in blocks)
+    return labelled >= 4 and 2 * labelled >= pieces and 2 * len(counts) <= labelled and sum(c >= 2 for c in counts.values()) >= 2
+
+
+def _label_terms(label: str) -> tuple[str, ...]:
+    """Words of a name; of a name without spaces its bigrams, for single characters are in every name."""
+    return tuple(dict.fromkeys(LABEL_MARK + token for token in tokenize(label) if len(token) > 1))

@@ -14,7 +14,7 @@ from memory_tools import calibration, dates, passages, search, traits
 from memory_tools.encoders import Encoder
 from memory_tools.searched import searched_text
 from memory_tools.sections import parse
-from memory_tools.tokens import query_terms, tokenize
+from memory_tools.tokens import tokenize
 
 NOW = datetime(2026, 3, 20, 12, 0)
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -33,11 +33,10 @@ class Notes:
         section_count = 0
         for ordinal, (path, text) in enumerate(self.files.items()):
             for section in parse(path, text).sections:
-                for block in section.blocks:
+                for block, found in zip(section.blocks, traits.of_section(section), strict=True):
                     position = len(self.place)
                     words = searched_text(block.kind, block.text, section.headings, section.triggers)
                     counts = Counter(tokenize(words))
-                    found = traits.traits(block.text, block.kind)
                     row = (ordinal, section_count, sum(counts.values()), block.end - block.start, dates.note_day(path))
                     for column, value in zip(columns.values(), (*row, block.kind == "heading", found.flags), strict=True):
                         column.append(int(value))
@@ -82,16 +81,12 @@ class Notes:
         return self.vectors @ self.encoder.encode([text], "query")[0]
 
     def score(self, *phrasings: str, context: str = "", now: datetime = NOW) -> search.Scored:
-        query = search.Query(
-            tuple(query_terms(p) for p in phrasings),
-            query_terms(context),
-            tuple(day for p in phrasings for day in dates.query_days(p, now)),
-        )
+        query = search.read(phrasings, context, now, self.corpus, self.postings)
         return search.score(
             self.corpus,
             self.postings,
             query,
-            [self.cosines(p) for p in phrasings],
+            [self.cosines(w) for w in query.wordings],
             self.cosines(context) if context else None,
             calibration.for_encoder(self.encoder.name if self.encoder else None),
         )

@@ -1,0 +1,128 @@
+"""Postings of a question's terms in, how well each block and its surroundings match out: BM25 over the best score in reach. Pure numpy.
+
+Of the forms of BM25 this is Lucene's: idf = ln(1 + (n - df + .5) / (df + .5)), k1 = 1.2, b = .75. What the others do is in
+benchmarks/README.md. Frequencies of a window are sums over its blocks, so no second index is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_tools.tokens import Term
+
+if TYPE_CHECKING:
+    from memory_tools.search import Corpus
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+Postings = Callable[[str], tuple[Ints, Floats]]
+"""term -> (positions int64, ascending and unique; term frequencies float32 of the same length). Unknown term: two empty arrays.
+Positions index the Corpus arrays and cover every block, also those not allowed."""
+
+K1, B = 1.2, 0.75
+NEAR, WIDE = 1, 4  # blocks on each side, within the section
+# A question of stop words alone reaches little; the share of it that matches must not look like much.
+LEAST_REACH = 3.0
+# Below this share of the blocks a window's sums are made from the term's positions, above it from prefix sums over all blocks.
+_SPARSE = 1 / 24
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """float32[n] each, in [0, 1): shares of the best score that the question could reach."""
+
+    own: Floats  # the block alone
+    near: Floats  # the block and one on each side, taken as one text
+    wide: Floats  # the same with WIDE on each side
+
+
+class Matcher:
+    """One question over one corpus; reads each term's postings once."""
+
+    def __init__(self, corpus: Corpus, postings: Postings) -> None:
+        self._corpus = corpus
+        self._read = postings
+        self.known: dict[str, tuple[Ints, Floats]] = {}
+        self.weights: dict[str, float] = {}  # of the terms that were matched: idf times the query's weight
+
+    def postings(self, term: str) -> tuple[Ints, Floats]:
+        if term not in self.known:
+            self.known[term] = self._read(term)
+        return self.known[term]
+
+    def idf(self, term: str) -> float:
+        n, holding = len(self._corpus), self.postings(term)[0].size
+        return float(np.log1p((n - holding + 0.5) / (holding + 0.5)))
+
+    def match(self, terms: Sequence[Term], names: frozenset[str] = frozenset()) -> Match:
+        """`names`: terms that are speakers in this corpus. In a conversation a speaker's name says who, not what: it does not count there."""
+        corpus = self._corpus
+        n = len(corpus)
+        own, near, wide = (np.zeros(n, dtype=np.float32) for _ in range(3))
+        talks = bool(corpus.turn.any())
+        reach = of_names = 0.0
+        for term in terms:
+            weight = term.weight * self.idf(term.text)
+            self.weights[term.text] = max(weight, self.weights.get(term.text, 0.0))
+            where, frequency = self.postings(term.text)
+            reach += weight
+            if term.text in names:
+                of_names += weight
+                outside = ~corpus.turn[where]
+                where, frequency = where[outside], frequency[outside]
+            if where.size:
+                own[where] += weight * frequency / (frequency + corpus.norms[0][where])
+                self._add(near, NEAR, weight, where, frequency)
+                if talks:
+                    self._add(wide, WIDE, weight, where, frequency)
+        total = np.where(corpus.turn, max(reach - of_names, LEAST_REACH), max(reach, LEAST_REACH)).astype(np.float32)
+        return Match(own / total, near / total, wide / total)
+
+    def _add(self, out: Floats, size: int, weight: float, where: Ints, frequency: Floats) -> None:
+        """Add one term's score of every window that holds it."""
+        corpus = self._corpus
+        norm = corpus.norms[size]
+        if where.size > out.size * _SPARSE:
+            inside = between(corpus, spread(where, frequency, out.size), size)
+            out += weight * inside / (inside + norm)
+            return
+        steps = np.arange(-size, size + 1)
+        reached = where[:, None] + steps
+        ok = (reached >= corpus.section_first[where][:, None]) & (reached < corpus.section_end[where][:, None])
+        blocks, which = np.unique(reached[ok], return_inverse=True)
+        inside = np.bincount(which, np.broadcast_to(frequency[:, None], reached.shape)[ok]).astype(np.float32)
+        out[blocks] += weight * inside / (inside + norm[blocks])
+
+
+def spread(where: Ints, frequency: Floats, n: int) -> Floats:
+    """A term's frequencies as float32[n]."""
+    dense = np.zeros(n, dtype=np.float32)
+    dense[where] = frequency
+    return dense
+
+
+def between(corpus: Corpus, values: Floats, size: int) -> Floats:
+    """For every block the sum of values over itself and `size` blocks on each side, within its section: float32[n]."""
+    sums = np.zeros(values.size + 1, dtype=np.float64)
+    np.cumsum(values, out=sums[1:])
+    first, end = corpus.windows[size]
+    return (sums[end] - sums[first]).astype(np.float32)
+
+
+def window(section_first: Ints, section_end: Ints, size: int) -> tuple[Ints, Ints]:
+    """First block, and one past the last, of every block's window."""
+    at = np.arange(section_first.size)
+    return np.maximum(at - size, section_first), np.minimum(at + size + 1, section_end)
+
+
+def norm(length: Floats) -> Floats:
+    """BM25's length norm: what a frequency is set against."""
+    average = float(length.mean()) if length.size else 1.0
+    return (K1 * (1 - B + B * length / max(average, 1e-9))).astype(np.float32)
