@@ -50,10 +50,17 @@ def trace_of(section: Section, text: str, order: int) -> Trace:
     return Trace("", section.address, section.path, section.slug, section.heading, order, body, sketch, size)
 
 
-def new_id(trace: Trace, taken: Collection[str] = ()) -> str:
-    """A stable id, the same in every clone that meets this section first with this text: made of address and body, 10 letters or digits."""
+def new_id(trace: Trace | None = None, taken: Collection[str] = ()) -> str:
+    """A stable id, 10 letters or digits. Made of address and body, so that two clones that meet a section with the same text agree.
+
+    Without a trace it is random.
+    """
     import base64
     import hashlib
+    import secrets
+
+    if trace is None:
+        return base64.b32encode(secrets.token_bytes(10)).decode().lower()[:10]
 
     number = 0
     while True:
@@ -85,12 +92,16 @@ def match(old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int]
     _same_body(old, new, left, free, pairs, take)
     left = [i for i in left if i not in pairs]
     free = [j for j in free if j not in taken]
-    if left and free:
-        for i, j in likely.pairs(old, new, pairs, left, free):
-            take(i, j, "likely")
-        left = [i for i in left if i not in pairs]
-    merges = likely.merges(old, new, pairs, [i for i in left if old[i].size >= _TELLING]) if left else {}
-    return Matching(pairs, kinds, merges, tuple(i for i in left if i not in merges))
+    merges: dict[int, int] = {}
+    if left:
+        candidates = likely.candidates(old, new, pairs, left, free) if free else None
+        for rounds in (likely.SURE, likely.LAST):
+            # Before the last round: what went into another section is not the new section that has its name now.
+            for i, j in (likely.settle(old, new, pairs, candidates, rounds) if candidates else {}).items():
+                if i not in merges:
+                    take(i, j, "likely")
+            merges |= likely.merges(old, new, pairs, [i for i in left if i not in pairs and i not in merges])
+    return Matching(pairs, kinds, merges, tuple(i for i in left if i not in pairs and i not in merges))
 
 
 def _same_place(old: Sequence[Trace], new: Sequence[Trace], take: _Take) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,17 +23,20 @@ if TYPE_CHECKING:
 # What each kind of evidence adds, and what a pair needs. Set on generated English and Chinese notes under edits of every kind, one and
 # several at once, with and without the places known (benchmarks/identity.py).
 _BODY = 5.0
+_BEND = 0.8  # half a body in common is more than half as good as all of it
 _NAME = 1.6
 _FILE = 1.2
-_PLACE = 1.0
+_PLACE = 0.8
 _HEADING = 0.8
-_NEEDED = 2.6
-_ROUNDS = (4.5, 3.5, _NEEDED)  # the surest first: each settled pair tells the place of its neighbours
+_NEEDED = 2.79
+SURE = (4.5, 3.5)  # the surest first: each settled pair tells the place of its neighbours
+LAST = (_NEEDED,)
 _GROWN = 0.75  # old text all inside the new one, which grew: worth this much of being the same
 _SHRUNK = 0.6  # the new text was all in the old one
 _TELLING = 12  # characters below which a body says proportionally less
 _CELLS = 2_000_000  # pairs compared at a time, about 100 MB
 _BEST = 10  # candidates kept of a section when there are too many to keep all
+_SAMPLE = 400  # sections that tell how common a 3-gram is
 _MERGED = 0.6  # share of a section's text that must be in another one
 _REPEAT = re.compile(r"-\d+\Z")
 
@@ -51,47 +54,47 @@ def names(trace: Trace) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidates:
+class Candidates:
+    """Pairs that may belong together, as indices of old and new sections."""
+
     old: NDArray[np.int64]
     new: NDArray[np.int64]
     score: NDArray[np.float64]  # body, name, file and heading together; the place comes in each round
     named: NDArray[np.bool_]  # the name alone tells which section of the file it is
 
 
-def pairs(
-    old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int], left: Sequence[int], free: Sequence[int]
-) -> Iterator[tuple[int, int]]:
-    """(old, new) indices of pairs that belong together, the surest first, one to one."""
-    candidates = _candidates(old, new, settled, left, free)
-    known = dict(settled)
-    taken = set(known.values())
-    for needed in _ROUNDS:
-        places = _Places(old, new, known)
+def settle(
+    old: Sequence[Trace], new: Sequence[Trace], known: Mapping[int, int], candidates: Candidates, rounds: Sequence[float]
+) -> dict[int, int]:
+    """Pairs (old index -> new index) that belong together by all that is known. `known`: what is settled already."""
+    now = dict(known)
+    taken = set(now.values())
+    rows = list(zip(candidates.old.tolist(), candidates.new.tolist(), candidates.score.tolist(), candidates.named.tolist(), strict=True))
+    for needed in rounds:
+        places = _Places(old, new, now)
         ranked = []
-        for i, j, score, named in zip(
-            candidates.old.tolist(), candidates.new.tolist(), candidates.score.tolist(), candidates.named.tolist(), strict=True
-        ):
-            if i not in known and j not in taken and score + _PLACE * 2 >= needed:
+        for i, j, score, named in rows:
+            if i not in now and j not in taken and score + _PLACE >= needed:
                 place = places.between(i, j)
                 total = score + _PLACE * (max(place, 0.0) if named else place)
                 if total >= needed:
                     ranked.append((total, i, j))
         for _, i, j in sorted(ranked, key=lambda r: (-r[0], r[1], r[2])):
-            if i not in known and j not in taken:
-                known[i] = j
+            if i not in now and j not in taken:
+                now[i] = j
                 taken.add(j)
-                yield i, j
+    return {i: j for i, j in now.items() if i not in known}
 
 
-def _candidates(
+def candidates(
     old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int], left: Sequence[int], free: Sequence[int]
-) -> _Candidates:
+) -> Candidates:
     import numpy as np
 
-    hashes_old = [unpack(t.sketch)[1] for t in old]
-    hashes_new = [unpack(t.sketch)[1] for t in new]
-    background = hashes_new if len(new) >= len(old) else hashes_old
-    likeness = Likeness([hashes_old[i] for i in left], [hashes_new[j] for j in free], background)
+    sample = range(0, len(new), 1 + len(new) // _SAMPLE)
+    sketches_old = {i: unpack(old[i].sketch) for i in left}
+    sketches_new = {j: unpack(new[j].sketch) for j in {*free, *sample}}
+    likeness = Likeness([sketches_old[i] for i in left], [sketches_new[j] for j in free], [sketches_new[j] for j in sample])
     telling_old = np.array([min(1.0, old[i].size / _TELLING) for i in left])
     telling_new = np.array([min(1.0, new[j].size / _TELLING) for j in free])
     files = _files(old, new, settled, left, free)
@@ -105,8 +108,8 @@ def _candidates(
         body *= np.minimum(telling_old[start:stop, None], telling_new[None, :])
         file = files[start:stop]
         name, alone = same_name.rows(start, stop, file)
-        score = _BODY * body + _FILE * file + _NAME * name
-        keep = score + _HEADING + 2 * _PLACE >= _NEEDED
+        score = _BODY * body**_BEND + _FILE * file + _NAME * name
+        keep = score + _HEADING + _PLACE >= _NEEDED
         if len(free) > _BEST and (stop - start) * len(free) > 40_000:
             nth = np.partition(score, -_BEST, axis=1)[:, -_BEST, None]
             keep &= score >= nth
@@ -114,10 +117,13 @@ def _candidates(
         found.append((rows + start, columns, score[rows, columns], alone[rows, columns]))
     rows, columns, scores, named = (np.concatenate(parts) for parts in zip(*found, strict=True))
     which_old, which_new = np.array(left)[rows], np.array(free)[columns]
-    headings = [
-        _dice(fragment(old[i].address), fragment(new[j].address)) for i, j in zip(which_old.tolist(), which_new.tolist(), strict=True)
-    ]
-    return _Candidates(which_old, which_new, scores + _HEADING * np.array(headings), named)
+    headings = [_resemblance(old[i], new[j]) for i, j in zip(which_old.tolist(), which_new.tolist(), strict=True)]
+    return Candidates(which_old, which_new, scores + _HEADING * np.array(headings), named)
+
+
+def _resemblance(old: Trace, new: Trace) -> float:
+    """How alike two different headings are, [0, 1); equal ones are counted as names."""
+    return 0.0 if not names(old).isdisjoint(names(new)) else _dice(fragment(old.address), fragment(new.address))
 
 
 def moves(old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int]) -> dict[str, str]:
@@ -161,16 +167,21 @@ class _Names:
     """How much it says that an old and a new section have the same name."""
 
     def __init__(self, old: Sequence[Trace], new: Sequence[Trace], left: Sequence[int], free: Sequence[int]) -> None:
+        import numpy as np
+
         self._old = [old[i] for i in left]
-        self._new = [new[j] for j in free]
-        by_name: dict[str, list[int]] = defaultdict(list)
-        for j, t in enumerate(self._new):
-            for name in sorted(names(t)):
-                by_name[name].append(j)
-        self._by_name = by_name
-        self._files_with = Counter(name for _, name in {(t.path, name) for t in (*old, *new) for name in names(t)})
+        here = Counter((t.path, name) for t in new for name in names(t))
+        columns: dict[str, list[int]] = defaultdict(list)
+        for column, j in enumerate(free):
+            for name in sorted(names(new[j])):
+                columns[name].append(column)
+        self._columns = {name: np.array(js) for name, js in columns.items()}
+        self._single = {name: np.array([here[new[free[j]].path, name] == 1 for j in js]) for name, js in columns.items()}
+        self._at = {new[j].address: column for column, j in enumerate(free)}
         self._before = Counter((t.path, name) for t in old for name in names(t))
-        self._now = Counter((t.path, name) for t in new for name in names(t))
+        files = Counter(name for _, name in {(t.path, name) for t in (*old, *new) for name in names(t)})
+        # "Notes", in every file, says little outside its own.
+        self._common = {name: 1.0 / (1.0 + np.log2(max(1, files[name] - 1))) for name in columns}
 
     def rows(self, start: int, stop: int, file: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """([0, 1.2], whether the name is the only one of its kind in its file both times), shape (stop - start, new)."""
@@ -179,14 +190,14 @@ class _Names:
         weight = np.zeros(file.shape)
         alone = np.zeros(file.shape, dtype=np.bool_)
         for row, t in enumerate(self._old[start:stop]):
-            for name in sorted(names(t)):
-                common = 1.0 / (1.0 + np.log2(max(1, self._files_with[name] - 1)))  # "Notes", in every file, says little outside its own
-                for j in self._by_name.get(name, ()):
-                    there = self._new[j]
-                    here = file[row, j] >= 1.0
-                    value = (1.0 if here else common) + (0.2 if there.address == t.address else 0.0)
-                    weight[row, j] = max(weight[row, j], value)
-                    alone[row, j] |= here and self._before[t.path, name] == 1 and self._now[there.path, name] == 1
+            for name in sorted(names(t) & self._columns.keys()):
+                columns = self._columns[name]
+                here = file[row, columns] >= 1.0
+                weight[row, columns] = np.maximum(weight[row, columns], np.where(here, 1.0, self._common[name]))
+                if self._before[t.path, name] == 1:
+                    alone[row, columns] |= here & self._single[name]
+            if t.address in self._at:
+                weight[row, self._at[t.address]] += 0.2
         return weight, alone
 
 
@@ -203,6 +214,7 @@ class _Places:
         for rows in settled.values():
             rows.sort()
         self._settled = settled
+        self._moved = moves(old, new, known)
         open_old: dict[str, list[int]] = defaultdict(list)
         for i, t in enumerate(old):
             if i not in known:
@@ -221,8 +233,10 @@ class _Places:
             return 0.0
         rows = self._settled.get(before.path, [])
         at = bisect_left(rows, (before.order, "", 0))
-        previous = rows[at - 1] if at else (-1, now.path, -1)
-        following = rows[at] if at < len(rows) else (1 << 30, now.path, 1 << 30)
+        # The ends of a file are neighbours too, where it is the same file.
+        same = now.path if self._moved.get(before.path, before.path) == now.path else ""
+        previous = rows[at - 1] if at else (-1, same, -1)
+        following = rows[at] if at < len(rows) else (1 << 30, same, 1 << 30)
         place = 0.0
         for side, neighbour in ((1, previous), (-1, following)):
             if neighbour[1] == now.path:
@@ -247,17 +261,17 @@ def _dice(a: str, b: str) -> float:
 
 def merges(old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int], left: Sequence[int]) -> dict[int, int]:
     """Old sections whose text is now inside a section that continues another one: old -> new."""
+    left = [i for i in left if old[i].size >= _TELLING]
     partner = {j: i for i, j in settled.items()}
     # A section whose body is as it was took nothing in.
     grown = [j for j in sorted(partner) if new[j].body != old[partner[j]].body and new[j].size > old[partner[j]].size]
     if not left or not grown:
         return {}
-    hashes = {j: unpack(new[j].sketch)[1] for j in grown}
-    before = {j: unpack(old[partner[j]].sketch)[1] for j in grown}
-    gone = [unpack(old[i].sketch)[1] for i in left]
-    background = list(hashes.values())
-    _, inside, _ = Likeness(gone, list(hashes.values()), background).rows(0, len(left))
-    _, already, _ = Likeness(gone, list(before.values()), background).rows(0, len(left))
+    now = [unpack(new[j].sketch) for j in grown]
+    before = [unpack(old[partner[j]].sketch) for j in grown]
+    gone = [unpack(old[i].sketch) for i in left]
+    _, inside, _ = Likeness(gone, now, now).rows(0, len(left))
+    _, already, _ = Likeness(gone, before, now).rows(0, len(left))
     out = {}
     for row, i in enumerate(left):
         gains = [(float(inside[row, column]), j) for column, j in enumerate(grown)

@@ -4,8 +4,8 @@ A sketch is a bottom-k MinHash of the body's NFKC character 3-grams: the K small
 whole set, so a Chinese line of twenty characters is compared exactly; of two longer ones the hashes below the lower of the two maxima are
 an unbiased sample of either, from which both the Jaccard similarity and the containment of one in the other are read.
 
-Bytes: size in characters (3, little endian), then the hashes in ascending order (3 each, little endian). They are kept in data of record
-(utility-scores.json), so the hash function is part of the format and never changes.
+Bytes: size in characters (3, little endian), share of ideographs, kana and Hangul (1, of 255), then the hashes in ascending order (3 each,
+little endian). They are kept in data of record (utility-scores.json), so the hash function is part of the format and never changes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,9 +22,29 @@ if TYPE_CHECKING:
 
 K = 48
 WIDTH = 24  # bits of a hash
+_DENSE = 0x2E80  # from here on: CJK, kana, Hangul
 _LARGEST = (1 << WIDTH) - 1
 _MARK_RUN = 32  # canonical ordering of a run of combining marks is quadratic in its length
 _ARCHIVED = re.compile(r"^<!-- archived .*-->$", re.MULTILINE)  # our own line between archived sections is nobody's text
+
+
+_HEADER = 4
+_CHANCE = 0.12  # what two unrelated English bodies have in common; two Chinese ones have nothing
+_CHANCE_INSIDE = 0.24  # the same of the share of one that is in the other
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """`size` in characters of the normalised body, `dense`: share of scripts with thousands of letters, `hashes` ascending."""
+
+    size: int = 0
+    dense: float = 0.0
+    hashes: tuple[int, ...] = ()
+
+    @property
+    def top(self) -> int:
+        """Up to here every hash of the body is known."""
+        return self.hashes[-1] if len(self.hashes) >= K else _LARGEST
 
 
 def normalised(body: str) -> str:
@@ -49,7 +70,7 @@ def trace_parts(body: str) -> tuple[str, bytes, int]:
 
     text = normalised(body)
     if not text:
-        return "", pack([], 0), 0
+        return "", b"", 0
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return digest, _sketch(text), len(text)
 
@@ -65,79 +86,83 @@ def _sketch(text: str) -> bytes:
     gram = (gram ^ (gram >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     gram = (gram ^ (gram >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     hashes = (gram ^ (gram >> np.uint64(31))) >> np.uint64(64 - WIDTH)
+    dense = float(np.count_nonzero(points >= _DENSE) / len(text))
     if len(hashes) > 16 * K:  # sorting all of a long body costs more than hashing it; repeats make up to 8 times K necessary
         low = np.unique(np.partition(hashes, 8 * K)[: 8 * K])
         if len(low) >= K:
-            return pack(low[:K].tolist(), len(text))
-    return pack(np.unique(hashes)[:K].tolist(), len(text))
+            return pack(Sketch(len(text), dense, tuple(low[:K].tolist())))
+    return pack(Sketch(len(text), dense, tuple(np.unique(hashes)[:K].tolist())))
 
 
-def pack(hashes: list[int], size: int) -> bytes:
-    return b"".join(n.to_bytes(3, "little") for n in (min(size, _LARGEST), *hashes))
+def pack(sketch: Sketch) -> bytes:
+    head = min(sketch.size, _LARGEST).to_bytes(3, "little") + bytes([round(255 * min(sketch.dense, 1.0))])
+    return head + b"".join(h.to_bytes(3, "little") for h in sketch.hashes)
 
 
-def unpack(sketch: bytes) -> tuple[int, list[int]]:
-    """(size, hashes ascending). What is not a sketch (written by hand) is read as an empty one."""
-    if len(sketch) < 3 or len(sketch) % 3:
-        return 0, []
-    size, *hashes = (int.from_bytes(sketch[i : i + 3], "little") for i in range(0, len(sketch), 3))
-    return size, sorted(set(hashes))[:K]
+def unpack(packed: bytes) -> Sketch:
+    """What is not a sketch (written by hand) is read as an empty one."""
+    if len(packed) <= _HEADER or (len(packed) - _HEADER) % 3:
+        return Sketch()
+    hashes = {int.from_bytes(packed[i : i + 3], "little") for i in range(_HEADER, len(packed), 3)}
+    return Sketch(int.from_bytes(packed[:3], "little"), packed[3] / 255, tuple(sorted(hashes)[:K]))
 
 
 class Likeness:
-    """Two lists of hashes in; for each pair how alike they are, out.
+    """Two lists of sketches in; for each pair how alike they are beyond chance, out.
 
     A 3-gram that few sections have says more than one that all have, so each counts log(1 + sections / sections with it).
     `background`: the sections that tell how common a 3-gram is; more may be known than are compared.
     """
 
-    def __init__(self, old: Sequence[Sequence[int]], new: Sequence[Sequence[int]], background: Sequence[Sequence[int]]) -> None:
+    def __init__(self, old: Sequence[Sketch], new: Sequence[Sketch], background: Sequence[Sketch]) -> None:
         import numpy as np
 
-        everything = np.array([h for hashes in background for h in hashes], dtype=np.int64)
+        everything = np.array([h for sketch in background for h in sketch.hashes], dtype=np.int64)
         known, counts = np.unique(everything, return_counts=True)
-        weight = dict(zip(known.tolist(), np.log1p(len(background) / counts).tolist(), strict=True))
+        self._weight: dict[int, float] = dict(zip(known.tolist(), np.log1p(len(background) / counts).tolist(), strict=True))
         self._rare = float(np.log1p(max(len(background), 1)))
-        self._weight = weight
         self._old, self._new = old, new
-        self._tops = np.array([_top(h) for h in new], dtype=np.int64)
-        wanted = {h for hashes in old for h in hashes}
+        self._tops = np.array([s.top for s in new], dtype=np.int64)
+        self._sums_new = [self._sums(s) for s in new]
+        wanted = {h for sketch in old for h in sketch.hashes}
         columns: dict[int, list[int]] = {}
-        for j, hashes in enumerate(new):
-            for h in hashes:
+        for j, sketch in enumerate(new):
+            for h in sketch.hashes:
                 if h in wanted:
                     columns.setdefault(h, []).append(j)
         self._columns = {h: np.array(js) for h, js in columns.items()}
 
-    def _sums(self, hashes: Sequence[int]) -> NDArray[np.float64]:
+    def _sums(self, sketch: Sketch) -> NDArray[np.float64]:
         import numpy as np
 
-        return np.concatenate([[0.0], np.cumsum([self._weight.get(h, self._rare) for h in hashes])])
+        return np.concatenate([[0.0], np.cumsum([self._weight.get(h, self._rare) for h in sketch.hashes])])
 
     def rows(self, start: int, stop: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """(shared / both, shared / old, shared / new) of old[start:stop] with all new, each of shape (stop - start, new) in [0, 1]."""
         import numpy as np
 
         old = self._old[start:stop]
-        tops = np.array([_top(h) for h in old], dtype=np.int64)
+        tops = np.array([s.top for s in old], dtype=np.int64)
         shared, old_part, new_part = (np.zeros((len(old), len(self._new))) for _ in range(3))
-        for i, hashes in enumerate(old):
-            old_part[i] = self._sums(hashes)[np.searchsorted(hashes, np.minimum(self._tops, tops[i]), side="right")]
-            for h in hashes:
+        for i, sketch in enumerate(old):
+            old_part[i] = self._sums(sketch)[np.searchsorted(sketch.hashes, np.minimum(self._tops, tops[i]), side="right")]
+            for h in sketch.hashes:
                 columns = self._columns.get(h)
                 if columns is not None:
                     shared[i, columns] += self._weight.get(h, self._rare)
-        for j, hashes in enumerate(self._new):
-            new_part[:, j] = self._sums(hashes)[np.searchsorted(hashes, np.minimum(tops, self._tops[j]), side="right")]
-        return _ratio(shared, old_part + new_part - shared), _ratio(shared, old_part), _ratio(shared, new_part)
+        for j, sketch in enumerate(self._new):
+            new_part[:, j] = self._sums_new[j][np.searchsorted(sketch.hashes, np.minimum(tops, self._tops[j]), side="right")]
+        sparse = np.outer([1.0 - s.dense for s in old], [1.0 - s.dense for s in self._new])
+        both, inside = _CHANCE * sparse, _CHANCE_INSIDE * sparse
+        return (
+            _beyond(shared, old_part + new_part - shared, both),
+            _beyond(shared, old_part, inside),
+            _beyond(shared, new_part, inside),
+        )
 
 
-def _top(hashes: Sequence[int]) -> int:
-    """Up to here a sketch knows every hash of its body."""
-    return hashes[-1] if len(hashes) >= K else _LARGEST
-
-
-def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+def _beyond(part: NDArray[np.float64], whole: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
     import numpy as np
 
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 1e-9).clip(0.0, 1.0)
+    ratio = np.divide(part, whole, out=np.zeros_like(part), where=whole > 1e-9)
+    return np.asarray(((ratio - chance) / (1.0 - chance)).clip(0.0, 1.0))
