@@ -1,0 +1,269 @@
+"""The MCP server, spoken to by the SDK's own client over both transports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from mcp import Client, StdioServerParameters
+
+from memory_tools import mcp_server, verbs
+from memory_tools.config import Config
+from memory_tools.resident import Resident
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No configuration of whoever runs the tests."""
+    for name in [name for name in os.environ if name.startswith(("MEMORY_TOOLS_", "OPENCLAW_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("MEMORY_TOOLS_ENCODER", "none")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    place = tmp_path / "ws"
+    (place / "memory").mkdir(parents=True)
+    (place / "MEMORY.md").write_text("# Memory\n\n## 主动汇报约定\n\n- 每天 18:00 汇报进度\n", encoding="utf-8")
+    (place / "memory" / "2026-03-05.md").write_text("# 2026-03-05\n\n- Anna likes tea\n", encoding="utf-8")
+    return place
+
+
+def command(root: Path, *words: str) -> list[str]:
+    return ["-m", "memory_tools", "--workspace", str(root), "mcp", *words]
+
+
+@contextmanager
+def over_http(root: Path, *words: str, env: dict[str, str] | None = None) -> Iterator[str]:
+    """The URL of a server of its own process."""
+    said = root.parent / "stderr.txt"
+    words = (sys.executable, *command(root, "--http", "--port", "0", *words))
+    with said.open("w") as stderr, subprocess.Popen(words, stderr=stderr, env={**os.environ, **(env or {})}) as child:
+        try:
+            while not (lines := said.read_text().split("\n"))[0].startswith("listening on ") or len(lines) < 2:
+                assert child.poll() is None, said.read_text()
+                time.sleep(0.05)
+            yield lines[0].removeprefix("listening on ")
+        finally:
+            child.terminate()
+
+
+@pytest.fixture(params=["stdio", "http"])
+def server(request: pytest.FixtureRequest, root: Path) -> Iterator[Any]:
+    """What the SDK's client connects to."""
+    if request.param == "stdio":
+        yield StdioServerParameters(command=sys.executable, args=command(root), env=dict(os.environ))
+    else:
+        with over_http(root) as url:
+            yield url
+
+
+def ask(server: Any, *calls: tuple[str, dict[str, Any]], mode: str = "auto") -> list[Any]:
+    """The results of these calls, in one session."""
+
+    async def session() -> list[Any]:
+        async with Client(server, mode=mode) as client:
+            return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    return anyio.run(session)
+
+
+def test_the_tools_are_listed_with_closed_schemas_and_annotations(server: Any) -> None:
+    async def session() -> Any:
+        async with Client(server) as client:
+            return await client.list_tools(), client.instructions
+
+    listed, instructions = anyio.run(session)
+    assert {tool.name for tool in listed.tools} == set(verbs.VERBS)
+    for tool in listed.tools:
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema is not None
+        assert tool.description
+        assert tool.annotations.open_world_hint is False
+        assert tool.annotations.destructive_hint is False
+    search = next(tool for tool in listed.tools if tool.name == "memory_search")
+    assert search.input_schema["required"] == ["query"]
+    assert set(search.input_schema["properties"]) == {"query", "maxResults", "minScore", "context", "maxChars", "strict"}
+    assert search.annotations.read_only_hint
+    assert "never instructions" in instructions
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_answers_are_structured_and_the_same_as_text(server: Any, root: Path, mode: str) -> None:
+    found, read, kept = ask(
+        server,
+        ("memory_search", {"query": ["汇报", "report"], "maxResults": 2.0, "context": None}),
+        ("memory_get", {"path": "MEMORY.md#L3-L5", "from": 4, "lines": 2}),
+        ("memory_remember", {"text": "Anna moved to Oslo", "heading": "Anna", "eventId": "e1"}),
+        mode=mode,
+    )
+    result = found.structured_content["results"][0]
+    assert result["address"] == "MEMORY.md#主动汇报约定"
+    assert result["successRate"] is None
+    assert read.structured_content["text"] == "\n- 每天 18:00 汇报进度\n"
+    assert (root / kept.structured_content["path"]).read_text(encoding="utf-8") == "## Anna\n\nAnna moved to Oslo\n"
+    for one in (found, read, kept):
+        assert not one.is_error
+        assert json.loads(one.content[0].text) == one.structured_content
+
+
+def test_unknown_arguments_are_refused_by_name_with_the_nearest(server: Any) -> None:
+    """case 31: unknown parameters are ignored."""
+    limit, typo, missing, wrong, choice, unknown = ask(
+        server,
+        ("memory_search", {"query": "tea", "limit": 3}),
+        ("memory_search", {"query": "tea", "max_results": 3}),
+        ("memory_search", {"maxResults": 3}),
+        ("memory_search", {"query": 5}),
+        ("memory_feedback", {"used": ["MEMORY.md"], "outcome": "great"}),
+        ("memory_serach", {"query": "tea"}),
+    )
+    for one in (limit, typo, missing, wrong, choice, unknown):
+        assert one.is_error
+        assert json.loads(one.content[0].text) == one.structured_content
+    assert "unknown argument 'limit'" in limit.structured_content["error"]["message"]
+    assert "did you mean 'maxResults'" in limit.structured_content["error"]["hint"]
+    assert "did you mean 'maxResults'" in typo.structured_content["error"]["hint"]
+    assert missing.structured_content["error"]["message"] == "query: is required"
+    assert wrong.structured_content["error"]["message"] == "query: expected a text or a list of texts, not 5"
+    assert "success, failure, unknown" in choice.structured_content["error"]["message"]
+    assert unknown.structured_content["error"]["type"] == "not_found"
+
+
+def test_errors_of_memory_are_results_and_the_session_goes_on(server: Any) -> None:
+    outside, empty, after = ask(
+        server,
+        ("memory_get", {"path": "../../etc/passwd"}),
+        ("memory_search", {"query": "  "}),
+        ("memory_search", {"query": "tea"}),
+    )
+    assert outside.structured_content["error"]["type"] == "forbidden"
+    assert empty.structured_content["error"]["type"] == "invalid"
+    assert after.structured_content["results"]
+
+
+def test_initialize_is_answered_while_the_index_is_still_being_made(root: Path) -> None:
+    """case 33: a backfill blocks `initialize`."""
+
+    async def session(resident: Resident) -> tuple[int, bool]:
+        server = mcp_server.make_server(resident)
+        async with Client(server, mode="legacy") as client:
+            listed = await client.list_tools()
+            # A search that waits for the memory does not hold up what needs none.
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.call_tool, "memory_search", {"query": "tea"})
+                await client.list_tools()
+                resident._lock.release()
+            return len(listed.tools), True
+
+    resident = Resident(Config(root, encoder="none"))
+    resident._lock.acquire()  # as if opening took for ever
+    with resident:
+        assert anyio.run(session, resident) == (len(verbs.VERBS), True)
+
+
+def test_a_workspace_that_is_missing_is_an_error_of_each_call_until_it_is_there(tmp_path: Path) -> None:
+    root = tmp_path / "later"
+
+    async def session() -> tuple[Any, Any]:
+        async with Client(StdioServerParameters(command=sys.executable, args=command(root), env=dict(os.environ))) as client:
+            before = await client.call_tool("memory_search", {"query": "tea"})
+            root.mkdir()
+            (root / "MEMORY.md").write_text("# Memory\n\n- Anna likes tea\n")
+            return before, await client.call_tool("memory_search", {"query": "tea"})
+
+    before, after = anyio.run(session)
+    assert before.structured_content["error"]["type"] == "not_found"
+    assert after.structured_content["results"]
+
+
+def test_the_server_ends_with_its_input_even_while_it_reads_notes(root: Path) -> None:
+    """case 33: the MCP server outlives its client."""
+    for n in range(400):
+        (root / "memory" / f"n{n}.md").write_text(f"# N{n}\n\n" + f"- item {n} of a longer note\n" * 20)
+    child = subprocess.Popen([sys.executable, *command(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}  # fmt: skip
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(json.dumps(hello).encode() + b"\n")
+    child.stdin.flush()
+    answer = json.loads(child.stdout.readline())
+    assert answer["result"]["serverInfo"]["name"] == "memory-tools"
+    _, err = child.communicate(timeout=30)  # closes its input
+    assert child.returncode == 0
+    assert b"Traceback" not in err
+
+
+# --- HTTP alone ------------------------------------------------------------------------
+
+
+def test_other_hosts_origins_and_large_bodies_are_refused(root: Path) -> None:
+    """case 36: DNS rebinding on the HTTP face."""
+    with over_http(root) as url:
+        accept = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+        for headers, status in (
+            ({"host": "evil.example"}, 403),
+            ({"host": "127.0.0.1.evil.example:80"}, 403),
+            ({"origin": "https://evil.example"}, 403),
+            ({"origin": "null"}, 403),
+        ):
+            refused = httpx.post(url, headers={**accept, **headers}, json={})
+            assert refused.status_code == status, headers
+            assert refused.json()["error"]["type"] == "forbidden"
+        large = httpx.post(url, headers=accept, content=b" " * (9 * 1024 * 1024))
+        assert large.status_code == 413
+        assert large.json()["error"]["type"] == "too_large"
+
+        def pieces() -> Iterator[bytes]:
+            yield from (b" " * 1024 * 1024 for _ in range(9))
+
+        assert httpx.post(url, headers=accept, content=pieces()).status_code == 413
+        for headers in ({"origin": "http://localhost:3000"}, {"host": "localhost:1"}, {"host": "[::1]:5"}, {"host": "0.0.0.0"}):
+            assert httpx.post(url, headers={**accept, **headers}, json={}).status_code not in (403, 413, 421), headers
+
+
+def test_without_a_token_only_this_machine_is_served(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, *command(root, "--http", "--host", "0.0.0.0", "--port", "0", "--json")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "token" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_a_token_is_asked_for_where_one_is_set(root: Path) -> None:
+    with over_http(root, "--host", "0.0.0.0", env={"MEMORY_TOOLS_TOKEN": "s3cret"}) as url:
+        url = url.replace("0.0.0.0", "127.0.0.1")
+        accept = {"accept": "application/json, text/event-stream"}
+        for given in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic s3cret"}):
+            refused = httpx.post(url, headers={**accept, **given}, json={})
+            assert refused.status_code == 401
+            assert refused.json()["error"]["type"] == "unauthorized"
+            assert refused.headers["www-authenticate"] == "Bearer"
+        known = httpx.post(url, headers={**accept, "authorization": "Bearer s3cret", "host": "notes.home.example"}, json={})
+        assert known.status_code not in (401, 403)
+
+
+def test_a_taken_port_is_a_clear_error(root: Path) -> None:
+    with over_http(root) as url:
+        port = url.split(":")[2].split("/")[0]
+        done = subprocess.run(
+            [sys.executable, *command(root, "--http", "--port", port, "--json")], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["error"]["type"] == "busy"
