@@ -9,17 +9,18 @@ _VOWEL = re.compile(r"[aeiouy]")
 _DOUBLE = re.compile(r"..([bdfgmnprt])\1$")
 _SHORT_E = re.compile(r"[aeiou][^aeiouwxy]$")
 _FORMS = """
-be being / begin began begun / become became / break broke broken / bring brought / build built / buy bought / catch caught
-choose chose chosen / come came / deal dealt / die died dying / dig dug / draw drew drawn / drink drank drunk / drive drove driven
-eat ate eaten / fall fell fallen / feel felt / fight fought / find found / fly flew flown / forget forgot forgotten
-freeze froze frozen / get got gotten / give gave given / go goes going gone went / grow grew grown / hang hung / hear heard
-hide hid hidden / hold held / keep kept / know knew known / lead led / leave left / lend lent / lie lied lying / lose lost
-make made / mean meant / meet met / pay paid / ride rode ridden / ring rang rung / run ran / say said / see saw seen / seek sought
-sell sold / send sent / shake shook shaken / shoot shot / show shown / sing sang sung / sink sank sunk / sit sat / sleep slept
-speak spoke spoken / spend spent / stand stood / steal stole stolen / stick stuck / strike struck / swear swore sworn
-sweep swept / swim swam swum / take took taken / teach taught / tear tore torn / tell told / think thought / throw threw thrown
-tie tied tying / understand understood / wake woke woken / wear wore worn / win won / write wrote written
-child children / foot feet / knife knives / man men / mouse mice / tooth teeth / wife wives / woman women
+agree agreed / be being / begin began begun / become became / break broke broken / bring brought / build built / buy bought
+catch caught / choose chose chosen / come came / deal dealt / die died dying / dig dug / draw drew drawn / drink drank drunk
+drive drove driven / eat ate eaten / fall fell fallen / feel felt / fight fought / find found / fly flew flown
+forget forgot forgotten / freeze froze frozen / get got gotten / give gave given / go goes going gone went / grow grew grown
+guarantee guaranteed / hang hung / hear heard / hide hid hidden / hold held / keep kept / know knew known / lead led
+leave left / lend lent / lie lied lying / lose lost / make made / mean meant / meet met / pay paid / ride rode ridden
+ring rang rung / run ran / say said / see saw seen / seek sought / sell sold / send sent / shake shook shaken / shoot shot
+show shown / sing sang sung / sink sank sunk / sit sat / sleep slept / speak spoke spoken / spend spent / stand stood
+steal stole stolen / stick stuck / strike struck / swear swore sworn / sweep swept / swim swam swum / take took taken
+teach taught / tear tore torn / tell told / think thought / throw threw thrown / tie tied tying / understand understood
+wake woke woken / wear wore worn / win won / write wrote written / child children / foot feet / knife knives / man men
+mouse mice / tooth teeth / wife wives / woman women
 """
 _KEPT = frozenset({"business", "evening", "lens", "news", "series", "species"})  # a rule would make another word of them
 _IRREGULAR = {form: line.split()[0] for line in re.split(r"[/\n]", _FORMS) if line.strip() for form in line.split()}

@@ -30,7 +30,7 @@ _EMOJI = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 _LETTER = f"(?:[^\\W{_HAN}{_KANA}{_HANGUL}{_UNSPACED}]|[{_MARKED}])"
 _JOIN = r"(?:[-.'\u2019@]|(?<=\d):(?=\d))"
 _RUN = re.compile(
-    rf"(?P<word>{_LETTER}+(?:{_JOIN}{_LETTER}+)*(?:\+\+(?!\w)|\#(?!\w))?)"
+    rf"(?P<word>{_LETTER}+(?:{_JOIN}{_LETTER}+)*(?:(?:\+\+|\#)(?!{_LETTER}))?)"
     rf"|(?P<cjk>[{_HAN}{_KANA}]+)|(?P<hangul>[{_HANGUL}]+)|(?P<unspaced>[{_UNSPACED}]+)|(?P<emoji>[{_EMOJI}])"
 )
 _ASCII_RUN = re.compile(r"[A-Za-z0-9_]+(?:(?:[-.'@]|(?<=\d):(?=\d))[A-Za-z0-9_]+)*(?:\+\+(?!\w)|#(?!\w))?")
@@ -168,7 +168,7 @@ def _word(raw: str) -> tuple[_Token, ...]:
     parts = [p for piece in _SEPARATOR.split(word) if piece for p in _camel(piece)]
     if len(parts) < 2:
         single = _single(lowered.strip("-._@:"))
-        return (single,) if not single[0].isdigit() else ((single[0], "identifier", 1.0),)
+        return (single,) if single[0].isalpha() else ((single[0], "identifier", 1.0),)
     out: list[_Token] = [(stem(lowered) if lowered.isalpha() else lowered, "identifier", 1.0)]
     if lowered[0] == "v" and lowered[1:2].isdigit():
         out.append((lowered[1:], "identifier", 1.0))
