@@ -11,6 +11,7 @@ import click
 
 from memory_tools import render, render_text
 from memory_tools.cli_session import Session, Verb, verb
+from memory_tools.errors import MemoryToolsError, NotFound, Unavailable
 
 
 @verb()
@@ -21,7 +22,6 @@ def watch(session: Session) -> None:
     \b
     memory-tools watch
     """
-    from memory_tools.errors import MemoryToolsError, NotFound
     from memory_tools.resident import Resident
     from memory_tools.watch import Change
 
@@ -70,9 +70,13 @@ def mcp(session: Session, as_http: bool, host: str | None, port: int | None) -> 
     \b
     claude mcp add memory -- memory-tools --workspace ~/notes mcp
     """
-    from memory_tools import mcp_server
-
     config = session.config(host=host, port=port)
+    try:
+        from memory_tools import mcp_server
+    except ModuleNotFoundError as e:
+        if (e.name or "").startswith("memory_tools"):
+            raise
+        raise Unavailable(f"the MCP server needs the mcp SDK ({e})", "pip install 'markdown-memory-tools[mcp]'") from e
     if as_http:
         mcp_server.serve_http(config)
     else:
@@ -113,6 +117,6 @@ def bench(session: Session, copies: int) -> None:
     """
     from memory_tools import bench as figures
 
-    with session.working("Measuring"):
-        report = figures.run(session.config(), copies)
+    with session.working("Measuring") as progress:
+        report = figures.run(session.config(), copies, progress)
     session.emit(report)

@@ -183,7 +183,7 @@ def _fields(record: object) -> Iterable[str]:
         if isinstance(value, tuple | list):
             yield from (f"{name}: {one_line(str(item))}" for item in value)
         elif value not in (None, ""):
-            yield f"{name}: {one_line(str(value))}"
+            yield f"{name}: {f'{value:.4g}' if isinstance(value, float) else one_line(str(value))}"
 
 
 _WRITERS: dict[type, Callable[..., Iterable[str]]] = {
