@@ -17,7 +17,7 @@ LIMIT = 300  # lines
 ORDER = (
     ("records", "errors", "seam"),
     # pure, or plain reading and writing
-    ("durable", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
+    ("durable", "watch_state", "globs", "walk", "watch_folders", "watch_events", "files", "plain_yaml", "config_keys", "config"),
     ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),
     ("stems", "tokens", "traits", "dates"),
     ("encoders", "settings", "history", "utility", "sketches", "likely", "identity"),
@@ -30,8 +30,8 @@ ORDER = (
     ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
     ("skill", "watch", "bench"),
     # faces
-    ("render_text", "render_terminal", "render", "cli_session", "cli_recall", "cli_index", "cli_scores", "cli_tool", "cli_serve", "cli"),
-    ("mcp_server", "http_app", "__main__"),
+    ("nearest", "render_text", "render_terminal", "render", "verbs", "resident", "http_serving", "mcp_server", "http_app"),
+    ("cli_session", "cli_recall", "cli_index", "cli_scores", "cli_tool", "cli_serve", "cli", "__main__"),
 )
 PLACE = {name: place for place, name in enumerate(name for layer in ORDER for name in layer)}
 
