@@ -107,6 +107,11 @@ def unpack(packed: bytes) -> Sketch:
     return Sketch(int.from_bytes(packed[:3], "little"), packed[3] / 255, tuple(sorted(hashes)[:K]))
 
 
+def size_of(packed: bytes) -> int:
+    """Characters of the body that was sketched."""
+    return int.from_bytes(packed[:3], "little") if len(packed) > _HEADER else 0
+
+
 class Likeness:
     """Two lists of sketches in; for each pair how alike they are beyond chance, out.
 

@@ -1,0 +1,272 @@
+"""The text of utility-scores.json in, its entries out, and back. Pure. Fields and keys that are not ours pass through untouched.
+
+A field is written only where it changed: what a person wrote by hand stays as it is until an outcome changes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from memory_tools.errors import Damaged
+from memory_tools.history import Usage, counts
+from memory_tools.records import Finding
+
+ORPHANS = "~orphans"
+RECENT = 10  # outcomes kept in `recent`
+_COUNTS = ("use_count", "success_count", "fail_count")
+_TIMES = ("last_used", "last_success", "edited", "orphaned")
+_FLAGS = ("positive_feedback", "pinned", "muted")
+_TEXTS = ("id", "body", "sketch", "recent", "event")
+_NUMBERS = ("q", "utility")
+KNOWN = frozenset((*_COUNTS, *_TIMES, *_FLAGS, *_TEXTS, *_NUMBERS))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One memory's history. Times are aware. `raw` is the entry as it stands in the file."""
+
+    use_count: float = 0
+    success_count: float = 0
+    fail_count: float | None = None
+    last_used: datetime | None = None
+    last_success: datetime | None = None
+    edited: datetime | None = None
+    positive_feedback: bool = False
+    pinned: bool = False
+    muted: bool = False
+    q: float | None = None
+    utility: float | None = None
+    id: str = ""
+    body: str = ""
+    sketch: str = ""  # base64
+    recent: str = ""  # the last outcomes, newest last: + success, - failure
+    event: str = ""  # the last counted event, so that one which was interrupted is not counted twice
+    orphaned: datetime | None = None  # since when its section is gone
+    raw: Mapping[str, object] = field(default_factory=dict, compare=False)
+    unreadable: tuple[str, ...] = field(default=(), compare=False)  # known fields whose value is none
+
+    def usage(self) -> Usage:
+        return Usage(
+            self.use_count, self.success_count, self.fail_count, self.last_used, self.last_success, self.edited,
+            self.positive_feedback, self.pinned, self.muted, None, self.q,
+        )  # fmt: skip
+
+    def with_usage(self, usage: Usage) -> Entry:
+        return replace(
+            self, use_count=usage.use_count, success_count=usage.success_count, fail_count=usage.fail_count, last_used=usage.last_used,
+            last_success=usage.last_success, q=usage.q, positive_feedback=usage.positive_feedback,
+        )  # fmt: skip
+
+    @property
+    def judged(self) -> float:
+        _, success, fail = counts(self.usage())
+        return success + fail
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The whole file: entries and orphans by address, and what else is in it."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    orphans: Mapping[str, Entry] = field(default_factory=dict)
+    others: Mapping[str, object] = field(default_factory=dict)
+    problems: tuple[Finding, ...] = ()
+    repeated: str | None = None  # a key that is there twice; only one of the two would survive a rewrite
+
+
+def parse(content: bytes, name: str) -> Scores:
+    """Raises Damaged with `name`, line and column where the content is not a JSON object."""
+    text = _decoded(content, name)
+    repeats: list[str] = []
+
+    def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
+        made = dict(found)
+        if len(made) != len(found):
+            keys = [key for key, _ in found]
+            repeats.extend(key for i, key in enumerate(keys) if key in keys[:i])
+        return made
+
+    try:
+        whole = json.loads(text, object_pairs_hook=pairs)
+    except json.JSONDecodeError as e:
+        raise _damaged(name, e.lineno, e.colno, f"not valid JSON ({e.msg})") from e
+    except (ValueError, RecursionError) as e:  # a number of thousands of digits, thousands of brackets
+        raise _damaged(name, 1, 1, f"not valid JSON ({type(e).__name__})") from e
+    if not isinstance(whole, dict):
+        raise _damaged(name, 1, 1, "not a JSON object")
+    reader = _Reader(text, name)
+    entries: dict[str, Entry] = {}
+    orphans: dict[str, Entry] = {}
+    others: dict[str, object] = {}
+    for key, value in whole.items():
+        if key == ORPHANS and isinstance(value, dict):
+            for address, orphan in value.items():
+                if isinstance(orphan, dict):
+                    orphans[address] = reader.entry(address, orphan)
+                else:
+                    others.setdefault(ORPHANS, {})[address] = orphan  # type: ignore[index]
+        elif not key.startswith("~") and isinstance(value, dict) and (not KNOWN.isdisjoint(value) or "#" in key):
+            entries[key] = reader.entry(key, value)
+        else:
+            others[key] = value
+            if "#" in key and not key.startswith("~"):
+                reader.problem(key, "is not an entry (an object with use_count, success_count, ...)")
+    if repeats:
+        reader.problem(repeats[0], "is there more than once; only the last one counts")
+    return Scores(entries, orphans, others, tuple(reader.problems), repeats[0] if repeats else None)
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        line = content.count(b"\n", 0, e.start) + 1
+        raise _damaged(name, line, e.start - content.rfind(b"\n", 0, e.start), "not UTF-8") from e
+
+
+def _damaged(name: str, line: int, column: int, what: str) -> Damaged:
+    return Damaged(f"{name}:{line}:{column}: {what}", "restore it from a backup or version control, or move it away; it was left untouched")
+
+
+@dataclass(slots=True)
+class _Reader:
+    text: str
+    name: str
+    problems: list[Finding] = field(default_factory=list)
+
+    def problem(self, key: str, what: str) -> None:
+        at = self.text.find(json.dumps(key, ensure_ascii=False))
+        line = self.text.count("\n", 0, at) + 1 if at >= 0 else None
+        self.problems.append(Finding("warning", "scores_value", f"{key}: {what}", self.name, line))
+
+    def entry(self, key: str, raw: dict[str, object]) -> Entry:
+        values: dict[str, object] = {}
+        unreadable = []
+        for name, given in raw.items():
+            read = _READ.get(name)
+            if read is None or given is None:
+                continue
+            value = read(given)
+            if value is None:
+                unreadable.append(name)
+                self.problem(key, f"{name} is {_shown(given)}, which is not {_EXPECTED[name]}; it is left out")
+            else:
+                values[name] = value
+        entry = Entry(**values, raw=raw, unreadable=tuple(sorted(unreadable)))  # type: ignore[arg-type]
+        failed = entry.fail_count
+        if not (0 <= entry.success_count <= entry.use_count and (failed is None or 0 <= failed <= entry.use_count - entry.success_count)):
+            uses, success, fail = counts(entry.usage())
+            said = f"{entry.success_count:g} successes" + ("" if failed is None else f" and {failed:g} failures")
+            taken = f"{success:g} successes, {fail:g} failures of {uses:g} uses"
+            self.problem(key, f"{said} of {entry.use_count:g} uses cannot be; taken as {taken}")
+        return entry
+
+
+def written(entry: Entry) -> dict[str, object]:
+    """As it goes into the file: as it stood there, with the fields that changed. Damaged where an unreadable count would be lost."""
+    before = _Reader("", "").entry("", dict(entry.raw))
+    raw = dict(entry.raw)
+    for name in sorted(KNOWN):
+        value = getattr(entry, name)
+        if value == getattr(before, name):
+            continue
+        if name in before.unreadable and name in _COUNTS:  # what the tool made itself, or a time that is past now, may be replaced
+            raise Damaged(f"{name} is {_shown(raw[name])}, which is not {_EXPECTED[name]}", "correct it by hand; it was left untouched")
+        if value is None or value == "":
+            raw.pop(name, None)
+        else:
+            raw[name] = _WRITE[name](value) if name in _WRITE else value
+    return raw
+
+
+def formatted(scores: Scores) -> bytes:
+    """Keys sorted, two spaces, UTF-8: it reads and diffs well. Raises Damaged where an unreadable count would be lost."""
+    whole: dict[str, object] = dict(scores.others)
+    for address, entry in scores.entries.items():
+        whole[address] = _written(address, entry)
+    orphans: dict[str, object] = dict(whole.pop(ORPHANS, None) or {})  # type: ignore[call-overload]
+    orphans |= {address: _written(address, entry) for address, entry in scores.orphans.items()}
+    if orphans:
+        whole[ORPHANS] = orphans
+    text = json.dumps(whole, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair, written as \ud83d by hand, has no UTF-8
+        return (json.dumps(whole, indent=2, sort_keys=True) + "\n").encode("ascii")
+
+
+def _written(address: str, entry: Entry) -> dict[str, object]:
+    try:
+        return written(entry)
+    except Damaged as e:
+        raise Damaged(f"{address}: {e.message}", e.hint) from e
+
+
+# --- values ---------------------------------------------------------------------
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if -1e15 <= value <= 1e15 else None  # NaN and infinity are outside too
+
+
+def _count(value: object) -> float | None:
+    if type(value) is int and -1e15 <= value <= 1e15:
+        return value
+    number = _number(value)
+    return None if number is None else int(number) if float(number).is_integer() else number
+
+
+def _time(value: object) -> datetime | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def time_text(moment: datetime) -> str:
+    """`2026-03-05T11:00:00Z`: whole seconds, UTC."""
+    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _rounded(value: float) -> float:
+    return round(value, 4)
+
+
+_READ: Mapping[str, Callable[[object], object]] = (
+    dict.fromkeys(_COUNTS, _count)
+    | dict.fromkeys(_NUMBERS, _number)
+    | dict.fromkeys(_TIMES, _time)
+    | dict.fromkeys(_FLAGS, _flag)
+    | dict.fromkeys(_TEXTS, _text)
+)
+_EXPECTED: Mapping[str, str] = (
+    dict.fromkeys((*_COUNTS, *_NUMBERS), "a number")
+    | dict.fromkeys(_TIMES, "a time like 2026-03-05T11:00:00Z")
+    | dict.fromkeys(_FLAGS, "true or false")
+    | dict.fromkeys(_TEXTS, "a text")
+)
+_WRITE: Mapping[str, Callable[..., object]] = {
+    **dict.fromkeys(_TIMES, time_text),
+    **dict.fromkeys(_NUMBERS, _rounded),
+}

@@ -1,0 +1,212 @@
+"""memory/utility-scores.json: read with its problems, attached to the sections that are there, and rewritten under its lock.
+
+It is data of record: what does not parse is left untouched and reported, and nothing leaves it but orphans of more than 90 days.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from memory_tools import durable
+from memory_tools.attach import Attached, Sections, adopt, attach, returning
+from memory_tools.entries import Entry, Scores, formatted, parse
+from memory_tools.errors import Damaged, MemoryToolsError
+from memory_tools.history import Usage
+from memory_tools.records import Finding, Stat, Trace
+from memory_tools.settings import Settings
+from memory_tools.utility import stored_utility
+
+__all__ = ["ORPHAN_DAYS", "Attached", "Entry", "Scores", "Sections", "Sidecar", "Snapshot", "Updated", "adopt", "attach", "update"]
+
+ORPHAN_DAYS = 90
+_RACY_NS = 50_000_000  # written again within the same tick of a coarse clock, a file may keep its time and size
+_NAME = "memory/utility-scores.json"
+Change = Callable[[dict[str, Entry]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One state of the file. `damaged`: why it cannot be read; then it counts as empty and is never written."""
+
+    scores: Scores
+    content: bytes | None  # None: there is no file
+    damaged: MemoryToolsError | None = None
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return self.scores.entries
+
+    @property
+    def orphans(self) -> Mapping[str, Entry]:
+        return self.scores.orphans
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        if self.damaged is not None:
+            return (Finding("error", "scores_damaged", self.damaged.message, _NAME),)
+        return self.scores.problems
+
+
+@dataclass(slots=True)
+class Sidecar:
+    """The file at `path`, read again only when its stat changed."""
+
+    path: Path
+    _stat: Stat | None = None
+    _snapshot: Snapshot | None = None
+
+    def load(self) -> Snapshot:
+        """Never raises: what is wrong is in the snapshot."""
+        try:
+            state = self.path.stat()
+        except FileNotFoundError:
+            return Snapshot(Scores(), None)
+        except OSError as e:
+            return Snapshot(Scores(), None, durable.refused(e, self.path))
+        now = Stat(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
+        if self._snapshot is None or self._stat != now:
+            read_ns = time.time_ns()
+            self._snapshot = self.read()
+            self._stat = now if read_ns - max(now.mtime_ns, now.ctime_ns) > _RACY_NS else None
+        return self._snapshot
+
+    def read(self) -> Snapshot:
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return Snapshot(Scores(), None)
+        except OSError as e:
+            return Snapshot(Scores(), None, durable.refused(e, self.path))
+        try:
+            return Snapshot(parse(content, str(self.path)), content)
+        except Damaged as e:
+            return Snapshot(Scores(), content, e)
+
+    def usages(self, sections: Sections) -> dict[str, Usage]:
+        """Section id -> history, of the sections that have one."""
+        snapshot = self.load()
+        return {section: entry.usage() for section, entry in attach(snapshot.scores, sections).entries.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """What a rewrite did. `entries`: section id -> as it stands now; the others are addresses."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    written: bool = False
+    orphaned: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
+    expired: tuple[str, ...] = ()
+    problems: tuple[Finding, ...] = ()
+
+
+def update(sidecar: Sidecar, sections: Sections, change: Change, now: datetime, timeout_s: float = 10.0) -> Updated:
+    """Read, attach to the sections, apply `change` to the entries by section id, write; all under the file's lock.
+
+    An entry that `change` adds under the id of a section is written; one whose section is gone may be changed (it is an orphan then),
+    not added. Raises Damaged where the file does not parse or holds a key twice, Busy, Forbidden; then nothing was written.
+    """
+    with durable.lock(sidecar.path, timeout_s):
+        snapshot = sidecar.read()
+        if snapshot.damaged is not None:
+            raise snapshot.damaged
+        if snapshot.scores.repeated is not None:
+            raise Damaged(
+                f"{sidecar.path}: {snapshot.scores.repeated!r} is there more than once",
+                "keep one of the two by hand; it was left untouched",
+            )
+        traces = sections.traces()
+        book = _Book(snapshot.scores, attach(snapshot.scores, Sections(sections.ids, lambda: traces)), traces, now)
+        change(book.entries)
+        made = book.scores()
+        content = formatted(made)
+        # A workspace without history gets its file with the first entry.
+        needed = content != snapshot.content and (snapshot.content is not None or bool(made.entries) or bool(made.orphans))
+        if needed:
+            durable.replace(sidecar.path, content)
+        return Updated(
+            {id: e for id, e in book.entries.items() if id in book.place}, needed, tuple(book.orphaned), tuple(book.returned),
+            tuple(book.expired), snapshot.problems,
+        )  # fmt: skip
+
+
+class _Book:
+    """The entries by section id while they are changed. Those of sections that are gone stand under their own id, else their address."""
+
+    def __init__(self, scores: Scores, attached: Attached, traces: Sequence[Trace], now: datetime) -> None:
+        self.place = {t.id: t for t in traces}
+        self._scores, self._now = scores, now
+        self.entries: dict[str, Entry] = {id: e for id, e in attached.entries.items() if id in self.place}
+        self.returned = list(attached.returned)
+        back = returning(scores.orphans, traces, {j for j, t in enumerate(traces) if t.id in self.entries})
+        for key, j in back.items():
+            self.entries[traces[j].id] = scores.orphans[key]
+            self.returned.append(key)
+        self._gone: dict[str, str] = {}  # name in `entries` -> address
+        self.orphaned: list[str] = []
+        self.expired: list[str] = []
+        for key, entry in self._lost(scores, attached):
+            name = entry.id if entry.id and entry.id not in self.place and entry.id not in self.entries else key
+            self.entries[name] = entry
+            self._gone[name] = key
+
+    def _lost(self, scores: Scores, attached: Attached) -> list[tuple[str, Entry]]:
+        out = []
+        for key, orphan in sorted(scores.orphans.items()):
+            if key in self.returned:
+                continue
+            since = orphan.orphaned or self._now  # written by hand without a time: from now on
+            if self._now - since > timedelta(days=ORPHAN_DAYS):
+                self.expired.append(key)
+            else:
+                out.append((key, replace(orphan, orphaned=since)))
+        unplaced = [key for id, keys in attached.keys.items() if id not in self.place for key in keys if key in scores.entries]
+        for key in sorted({*attached.loose, *unplaced}):
+            self.orphaned.append(key)
+            out.append((key, replace(scores.entries[key], orphaned=self._now)))
+        return out
+
+    def scores(self) -> Scores:
+        entries: dict[str, Entry] = {}
+        orphans: dict[str, Entry] = {}
+        for name, entry in self.entries.items():
+            trace = self.place.get(name)
+            if trace is not None:
+                entries[trace.address] = _current(entry, trace)
+            elif name in self._gone:
+                orphans[_free(self._gone[name], entry, orphans)] = entry
+            else:
+                raise KeyError(f"no section has the id {name!r}")
+        return Scores(entries, orphans, self._scores.others)
+
+
+def _free(key: str, entry: Entry, orphans: Mapping[str, Entry]) -> str:
+    """The orphan's key: its address; with its id where another one, gone before, has that already."""
+    made, number = key, 1
+    while made in orphans:
+        made = f"{key} ({entry.id or number})"
+        number += 1
+    return made
+
+
+def _current(entry: Entry, trace: Trace) -> Entry:
+    """The entry with its section's id and text as they are now. White space is no edit, so the same body keeps its time."""
+    same = entry.body in ("", trace.body)
+    edited = (entry.edited if same else None) or trace.edited or entry.edited
+    return replace(entry, id=trace.id, body=trace.body, sketch=base64.b64encode(trace.sketch).decode(), edited=edited, orphaned=None)
+
+
+def recalculate(sidecar: Sidecar, sections: Sections, now: datetime, settings: Settings | None = None) -> Updated:
+    """Stored utilities, addresses, ids and sketches brought up to date."""
+
+    def change(entries: dict[str, Entry]) -> None:
+        for id, entry in entries.items():
+            if entry.orphaned is None:
+                entries[id] = replace(entry, utility=stored_utility(entry.usage(), now, settings))
+
+    return update(sidecar, sections, change, now)
