@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory_tools.searched import searched_text
 from memory_tools.vectors import Matrix
 
 if TYPE_CHECKING:
@@ -95,6 +94,8 @@ def fill(
 
 def _pending_texts(index: Index, count: int) -> dict[bytes, str]:
     """Distinct texts by hash, of the newest blocks without a vector."""
+    from memory_tools.searched import searched_text
+
     rows = index.connection.execute(
         "SELECT b.hash, b.kind, s.headings, s.triggers, substr(s.text, b.first + 1, b.last - b.first)"
         " FROM blocks b JOIN sections s ON s.key = b.section WHERE b.vector IS NULL ORDER BY b.id DESC LIMIT ?",

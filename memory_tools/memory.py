@@ -129,10 +129,10 @@ class Memory:
         engine.freshen(time.monotonic() + SEARCH_READS_S, warnings, degraded)
         degraded += engine.encode_pending(SEARCH_ENCODES)
         reader = engine.reader(include_archive)
-        encoded = engine.encode_query([*ask.phrasings, *([ask.context] if ask.context else [])], degraded)
-        usages = self._history(warnings)
+        question = recall.read(reader, ask)
+        encoded = engine.encode_query([*question.wordings, *([ask.context] if ask.context else [])], degraded)
         encoder = engine.encoder.name if encoded is not None and engine.encoder else None
-        answer = recall.answer(reader, ask, usages, settings, encoded, encoder)
+        answer = recall.answer(reader, ask, question, encoded, encoder, self._history(warnings), settings)
         receipt = self._receipt(ask, answer, warnings)
         return Report(
             query=ask.phrasings[0],

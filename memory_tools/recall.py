@@ -12,7 +12,7 @@ from memory_tools.records import Candidate, Dropped, Result
 
 if TYPE_CHECKING:
     from memory_tools.corpus import Reader
-    from memory_tools.search import Floats
+    from memory_tools.search import Floats, Query, Scored
 
 REACH = 60  # passages of stage 1 beyond those asked for, so that pinned ones further down are found, and told by `explain`
 SPARE = 8  # the same without either: what a second hit on the tools gives up is filled
@@ -29,21 +29,30 @@ class Answer:
     dropped: tuple[Dropped, ...]
 
 
+def read(reader: Reader, ask: Ask) -> Query:
+    """What the question asks of this corpus; its `wordings` (and the context) are what is to be encoded."""
+    from memory_tools import search
+
+    return search.read(ask.phrasings, ask.context, ask.now, reader.corpus, reader.postings)
+
+
 def answer(
     reader: Reader,
     ask: Ask,
-    usages: Mapping[str, utility.Usage],
-    settings: utility.Settings,
+    question: Query,
     encoded: Sequence[Floats] | None,
     encoder_name: str | None,
+    usages: Mapping[str, utility.Usage],
+    settings: utility.Settings,
 ) -> Answer:
-    """Rank what the reader holds. `encoded`: unit vectors of the phrasings and, last, of the context if any; None without an encoder."""
+    """Rank what the reader holds. `encoded`: unit vectors of the question's wordings and, last, of the context if any; None without."""
     usage_of: UsageOf = lambda c: usages.get(c.section_id) or utility.Usage(edited=c.edited)  # noqa: E731
     reach = max(ask.max_results, settings.pool) + (REACH if ask.explain or any(u.pinned for u in usages.values()) else SPARE)
-    found = _candidates(reader, ask, encoded, encoder_name, ask.min_score, reach)
+    scored = _score(reader, ask, question, encoded, encoder_name)
+    found = _candidates(reader, scored, ask.min_score, reach)
     broadened, warnings = False, []
     if not found and not ask.strict:
-        found = _candidates(reader, ask, encoded, encoder_name, ask.min_score / 2, reach)
+        found = _candidates(reader, scored, ask.min_score / 2, reach)
         broadened = bool(found)
     if not found:
         reason = f"nothing reaches min_score {ask.min_score:g}" + ("" if ask.strict else ", nor half of it")
@@ -73,28 +82,21 @@ def answer(
 # --- stage 1 --------------------------------------------------------------------
 
 
-def _candidates(
-    reader: Reader, ask: Ask, encoded: Sequence[Floats] | None, encoder_name: str | None, least: float, reach: int
-) -> list[Candidate]:
-    from memory_tools import calibration, dates, passages, search, tokens
+def _score(reader: Reader, ask: Ask, question: Query, encoded: Sequence[Floats] | None, encoder_name: str | None) -> Scored:
+    from memory_tools import calibration, search
 
-    corpus = reader.corpus
-    if not len(corpus):
+    count = len(ask.phrasings)
+    cosines = [reader.cosines(v) for v in encoded] if encoded is not None else [None] * (count + 1)
+    context = cosines[count] if ask.context else None
+    return search.score(reader.corpus, reader.postings, question, cosines[:count], context, calibration.for_encoder(encoder_name))
+
+
+def _candidates(reader: Reader, scored: Scored, least: float, reach: int) -> list[Candidate]:
+    from memory_tools import passages
+
+    if not len(reader.corpus):
         return []
-    cosines = [reader.cosines(v) for v in encoded] if encoded is not None else [None] * (len(ask.phrasings) + 1)
-    scored = search.score(
-        corpus,
-        reader.postings,
-        search.Query(
-            tuple(tokens.query_terms(p) for p in ask.phrasings),
-            tokens.query_terms(ask.context) if ask.context else (),
-            tuple(day for p in ask.phrasings for day in dates.query_days(p, ask.now)),
-        ),
-        cosines[: len(ask.phrasings)],
-        cosines[len(ask.phrasings)] if ask.context else None,
-        calibration.for_encoder(encoder_name),
-    )
-    picked = passages.pick(corpus, scored, limit=reach, min_score=least, text=reader.text)
+    picked = passages.pick(reader.corpus, scored, limit=reach, min_score=least, text=reader.text)
     found: list[Candidate] = []
     tool_seen, ceiling = False, 1.0
     for passage in picked:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from memory_tools import dates, postings, tokens, traits
 from memory_tools.records import Block, Document, Found, Section, Stat, Text, Trace
 from memory_tools.searched import searched_text, text_hash
+from memory_tools.traits import Traits
 
 if TYPE_CHECKING:
     import sqlite3
@@ -111,10 +112,9 @@ def replace_file(
         below = document.sections[order + 1] if order + 1 < len(document.sections) else None
         # A heading with nothing but subsections under it says nothing by itself; its words are in the paths of those.
         title = len(section.blocks) == 1 and section.level > 0 and below is not None and below.level > section.level
-        for block in section.blocks:
-            block_rows.append(
-                _block_row(first + len(block_rows), file, key, section, replace(block, kind="title") if title else block, writer)
-            )
+        for block, traits_of in zip(section.blocks, traits.of_section(section), strict=True):
+            row = replace(block, kind="title") if title else block
+            block_rows.append(_block_row(first + len(block_rows), file, key, section, row, traits_of, writer))
         key += 1
     connection.executemany(f"INSERT INTO sections VALUES ({', '.join('?' * 19)})", section_rows)
     connection.executemany(
@@ -124,10 +124,9 @@ def replace_file(
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('next_section', ?)", (key,))
 
 
-def _block_row(id: int, file: int, key: int, section: Section, block: Block, writer: postings.Writer) -> tuple[object, ...]:
+def _block_row(id: int, file: int, key: int, section: Section, block: Block, found: Traits, writer: postings.Writer) -> tuple[object, ...]:
     searched = searched_text(block.kind, block.text, section.headings, section.triggers)
     terms = Counter(tokens.tokenize(searched))
-    found = traits.traits(block.text, block.kind)
     writer.add(id, {**terms, **dict.fromkeys(found.terms, 1)})
     return (
         id,
