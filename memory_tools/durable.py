@@ -35,7 +35,7 @@ def refused(e: OSError, target: Path) -> MemoryToolsError:
     if e.errno in (errno.ENAMETOOLONG, errno.EISDIR, errno.EINVAL):
         return InvalidInput(what)
     if e.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Busy(what, "free some space and try again; nothing was changed")
+        return Busy(what, "free some space and try again")
     return Busy(what, "try again")
 
 
