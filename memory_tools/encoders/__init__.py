@@ -43,7 +43,9 @@ class Encoder(Protocol):
     def dimension(self) -> int: ...
 
     @property
-    def cosines(self) -> Cosines: ...
+    def cosines(self) -> Cosines | None:
+        """None: not measured for this model; `probe.measure` does it."""
+        ...
 
     def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
         """Unit rows, shape (len(texts), dimension), float32; a blank text gets a zero row. Unavailable: cannot encode now."""
@@ -71,6 +73,14 @@ def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | Non
         from memory_tools.encoders.universal import Universal
 
         return Universal(cache_dir if cache_dir is not None else user_cache())
+    if kind == "sentence-transformers":
+        from memory_tools.encoders.local import SentenceTransformers
+
+        return SentenceTransformers(rest)
+    if kind == "openai":
+        from memory_tools.encoders.endpoint import Endpoint
+
+        return Endpoint(rest, api_key)
     raise InvalidInput(
         f"unknown encoder {spec!r}",
         'use "default", "none", "sentence-transformers:<path or name>" or "openai:<base_url>#<model>"',
