@@ -30,7 +30,11 @@ def scan(workspace: Path, include: Sequence[str], exclude: Sequence[str], extra_
     """
     root = _root(workspace)
     walk = Walk(globs.excluded(globs.usable(exclude)), MAX_BYTES)
-    walk.root(root, "", globs.usable(include) or DEFAULT_INCLUDE)
+    for pattern in (*include, *exclude):
+        wrong = globs.check_pattern(pattern)
+        if wrong is not None:
+            walk.skip(pattern, wrong)
+    walk.root(root, "", globs.usable(include) if include else DEFAULT_INCLUDE)
     for name, folder in sorted(extra_roots.items()):
         walk.root(os.path.realpath(folder), f"@{name}/", _EVERYTHING)
     found = walk.once()

@@ -110,7 +110,10 @@ class _Branch:
             self.folder(folder, path + "/", True, (*above, folder))
 
     def names(self, path: str) -> bool:
-        plain = path[:-3] + ".md" if path[-3:].lower() == ".md" else path  # NOTES.MD is Markdown
+        suffix = path[-3:].lower()
+        if suffix != ".md" and not path.lower().endswith(SUFFIXES):
+            return False
+        plain = path[:-3] + suffix if suffix == ".md" else path  # NOTES.MD is Markdown
         return self.wanted.fullmatch(plain) is not None and not self.left_out(path)
 
     def left_out(self, path: str) -> bool:
