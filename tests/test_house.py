@@ -17,20 +17,21 @@ LIMIT = 300  # lines
 ORDER = (
     ("records", "errors", "seam"),
     # pure, or plain reading and writing
-    ("durable", "watch_state", "globs", "walk", "watch_folders", "watch_events", "files", "plain_yaml", "config_keys", "config"),
+    ("nearest", "durable", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
     ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),
-    ("stems", "tokens", "traits", "dates"),
+    ("stems", "tokens", "date_words", "dates", "traits", "questions"),
     ("encoders", "settings", "history", "utility", "sketches", "likely", "identity"),
-    ("calibration", "search", "passages", "masking_names", "masking_rules", "masking"),
+    ("calibration", "lexical", "search", "passages", "masking_names", "masking_rules", "masking"),
     # stores
-    ("postings", "vectors", "index", "reading", "sync", "embedding", "corpus"),
-    ("scores_merge", "scores", "receipts", "credit", "archive"),
+    ("postings", "vectors", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine", "checking"),
+    ("entries", "attach", "scores_merge", "scores", "receipts", "credit", "archive"),
     ("judge_rules", "judge_openai", "judge", "tool_files", "tool_calls", "tool_memory"),
     # the one module that knows all the stages
     ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
-    ("skill", "watch", "bench"),
-    # faces
-    ("nearest", "render_text", "render_terminal", "render", "verbs", "resident", "http_serving", "mcp_server", "http_app"),
+    ("skill", "watch_folders", "watch_events", "watch_state", "watch", "bench"),
+    # faces: one table of verbs, three ways to call it
+    ("render_text", "render_terminal", "render", "verbs", "resident"),
+    ("http_serving", "mcp_server", "http_app"),
     ("cli_session", "cli_recall", "cli_index", "cli_scores", "cli_tool", "cli_serve", "cli", "__main__"),
 )
 PLACE = {name: place for place, name in enumerate(name for layer in ORDER for name in layer)}

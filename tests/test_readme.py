@@ -1,4 +1,4 @@
-"""README.md and the pages in docs/ go in; their code is run, their output compared, their links followed, their generated parts made again."""
+"""README.md and the pages in docs/ go in; their code is run, output compared, links followed, generated parts made again."""
 
 from __future__ import annotations
 
