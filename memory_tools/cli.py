@@ -91,12 +91,15 @@ def cli(ctx: click.Context, workspace: str | None, config: str | None, log_level
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The entry point of the command: runs and exits."""
+    """The entry point of the command: runs and ends the process."""
     _prefer_utf8()
     # Before numpy loads: starting a thread pool costs more than one query's arithmetic.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    raise SystemExit(run(sys.argv[1:] if argv is None else argv))
+    code = run(sys.argv[1:] if argv is None else argv)
+    sys.stderr.flush()
+    # Everything is closed and written by now; taking numpy and the rest apart would cost a tenth of a short search.
+    os._exit(code)
 
 
 def run(argv: Sequence[str]) -> int:

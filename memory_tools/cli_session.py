@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import click
 
 from memory_tools import render
-from memory_tools.nearest import nearest
 
 if TYPE_CHECKING:
     from memory_tools.config import Config
@@ -129,6 +128,8 @@ def verb(name: str | None = None, **kwargs: object) -> Callable[[Callable[P, R]]
 
 def _nearest(error: click.NoSuchOption, command: click.Command, ctx: click.Context) -> click.NoSuchOption:
     """The same error, naming the nearest option, or all there are where nothing is near."""
+    from memory_tools.nearest import nearest
+
     known = [option for param in command.params if isinstance(param, click.Option) and not param.hidden for option in param.opts]
     near = nearest(error.option_name, known)
     advice = f"Did you mean {near!r}?" if near else f"There are: {', '.join(known)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection
 
@@ -51,6 +50,8 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     sister = _SISTERS.get(words)
     if sister in spelled:
         return spelled[sister]
+    import difflib
+
     near = difflib.get_close_matches(words, spelled, n=1, cutoff=0.6)
     return spelled[near[0]] if near else None
 
