@@ -50,7 +50,7 @@ def lock(target: Path, timeout_s: float = 10.0) -> Iterator[None]:
     except TimeoutError as e:
         raise Busy(f"{target}: in use by another process for more than {timeout_s:g} s", "try again") from e
     except OSError as e:
-        raise refused(e, path) from e
+        raise refused(e, target) from e
     try:
         yield
     finally:
@@ -91,11 +91,12 @@ def _unlock(fd: int) -> None:
 
 
 def _open_lock(path: Path) -> int:
-    flags = os.O_CREAT | _NOFOLLOW | _CLOEXEC
     try:
-        return os.open(path, flags | os.O_RDWR, 0o666)
+        return os.open(path, os.O_RDWR | os.O_CREAT | _NOFOLLOW | _CLOEXEC, 0o666)
     except PermissionError:
-        return os.open(path, flags & ~os.O_CREAT | os.O_RDONLY)  # another user's lock file can be locked, not written
+        if not path.exists():
+            raise
+        return os.open(path, os.O_RDONLY | _NOFOLLOW | _CLOEXEC)  # another user's lock file can be locked, not written
 
 
 def _portable_lock(path: Path, timeout_s: float) -> Callable[[], None]:
