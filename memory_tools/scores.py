@@ -124,7 +124,7 @@ def update(sidecar: Sidecar, sections: Sections, change: Change, now: datetime, 
         book = _Book(snapshot.scores, attach(snapshot.scores, Sections(sections.ids, lambda: traces)), traces, now)
         change(book.entries)
         made = book.scores()
-        content = formatted(made)
+        content = formatted(made, snapshot.scores)
         # A workspace without history gets its file with the first entry.
         needed = content != snapshot.content and (snapshot.content is not None or bool(made.entries) or bool(made.orphans))
         if needed:
@@ -198,7 +198,10 @@ def _current(entry: Entry, trace: Trace) -> Entry:
     """The entry with its section's id and text as they are now. White space is no edit, so the same body keeps its time."""
     same = entry.body in ("", trace.body)
     edited = (entry.edited if same else None) or trace.edited or entry.edited
-    return replace(entry, id=trace.id, body=trace.body, sketch=base64.b64encode(trace.sketch).decode(), edited=edited, orphaned=None)
+    sketch = base64.b64encode(trace.sketch).decode()
+    if (entry.id, entry.body, entry.sketch, entry.edited, entry.orphaned) == (trace.id, trace.body, sketch, edited, None):
+        return entry
+    return replace(entry, id=trace.id, body=trace.body, sketch=sketch, edited=edited, orphaned=None)
 
 
 def recalculate(sidecar: Sidecar, sections: Sections, now: datetime, settings: Settings | None = None) -> Updated:
@@ -207,6 +210,8 @@ def recalculate(sidecar: Sidecar, sections: Sections, now: datetime, settings: S
     def change(entries: dict[str, Entry]) -> None:
         for id, entry in entries.items():
             if entry.orphaned is None:
-                entries[id] = replace(entry, utility=stored_utility(entry.usage(), now, settings))
+                utility = round(stored_utility(entry.usage(), now, settings), 4)
+                if utility != entry.utility:
+                    entries[id] = replace(entry, utility=utility)
 
     return update(sidecar, sections, change, now)
