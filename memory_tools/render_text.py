@@ -174,16 +174,22 @@ def _status(record: Status) -> Iterable[str]:
 
 
 def _fields(record: object) -> Iterable[str]:
-    """Any other record: one `name  value` line a field, lists one line an item."""
+    """Any other record: one `name: value` line a field, lists one line an item."""
     if not is_dataclass(record) or isinstance(record, type):
         raise TypeError(f"{type(record).__name__} is not a record")
     for field in fields(record):
         value = getattr(record, field.name)
         name = field.name.replace("_", " ")
-        if isinstance(value, tuple | list):
-            yield from (f"{name}: {one_line(str(item))}" for item in value)
-        elif value not in (None, ""):
-            yield f"{name}: {f'{value:.4g}' if isinstance(value, float) else one_line(str(value))}"
+        for item in value if isinstance(value, tuple | list) else () if value in (None, "") else (value,):
+            yield f"{name}: {_item(item)}"
+
+
+def _item(value: object) -> str:
+    """A value on one line; a record inside another one as its values that say something."""
+    if is_dataclass(value) and not isinstance(value, type):
+        every = (getattr(value, field.name) for field in fields(value))
+        return "  ".join(_item(one) for one in every if one not in (None, "", ()))
+    return f"{value:.4g}" if isinstance(value, float) else one_line(str(value))
 
 
 _WRITERS: dict[type, Callable[..., Iterable[str]]] = {
