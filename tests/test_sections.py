@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_tools import sections
+from memory_tools import outline, sections
 from memory_tools.errors import InvalidInput
 from memory_tools.pieces import CAP, safe_cut, split_line
 from memory_tools.records import Document
-from memory_tools.sections import Reference, parse, parse_reference, searched, split_lines
+from memory_tools.sections import Reference, line_starts, parse, parse_reference, searched, split_lines
 from memory_tools.tokens import tokenize
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -109,6 +109,19 @@ def test_line_endings_change_no_section(text: str) -> None:
         one, other = parse("M.md", plain), parse("M.md", plain.replace("\n", ending))
         ranges = [[(s.address, s.start_line, s.end_line) for s in document.sections] for document in (one, other)]
         assert ranges[0] == ranges[1]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_rules_left_out_for_want_of_their_sign_change_nothing(text: str) -> None:
+    starts = line_starts(text)
+    signs = outline._SIGNS
+    marks = outline.outline(text, starts)
+    try:
+        outline._SIGNS = ()
+        assert outline.outline(text, starts) == marks
+    finally:
+        outline._SIGNS = signs
 
 
 def test_every_word_past_the_cap_is_in_a_block() -> None:
