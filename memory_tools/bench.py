@@ -107,7 +107,7 @@ def _timed(act: Callable[[], object]) -> float:
 
 
 def _command(memory: Memory, root: Path, question: str) -> Callable[[], object]:
-    words = [sys.executable, "-m", "memory_tools", "--workspace", str(root), "search", "--json", "--", question]
+    words = [sys.executable, "-P", "-m", "memory_tools", "--workspace", str(root), "search", "--json", "--", question]
     environ = {**os.environ, "MEMORY_TOOLS_ENCODER": memory.config.encoder}
     return lambda: subprocess.run(words, check=True, capture_output=True, env=environ)
 

@@ -163,8 +163,11 @@ def _prefer_utf8() -> None:
     """Streams in UTF-8 whatever the console says, and file names and arguments too: notes are written in every script."""
     utf8 = sys.getfilesystemencoding().lower().replace("-", "") == "utf8"
     if not utf8 and os.name == "posix" and os.environ.get("PYTHONUTF8") != "1":
-        # Under a Latin-1 locale a Chinese file name decodes to something else. Only a new interpreter can change that.
-        os.execve(sys.executable, [sys.executable, "-m", "memory_tools", *sys.argv[1:]], {**os.environ, "PYTHONUTF8": "1"})
+        # Under a Latin-1 locale a Chinese file name decodes to something else. Only a new interpreter can change that. With -P it
+        # imports nothing from the folder it is called in, which may be a stranger's.
+        package = str(Path(__file__).resolve().parent.parent)
+        environ = {**os.environ, "PYTHONUTF8": "1", "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "memory_tools", *sys.argv[1:]], environ)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
