@@ -51,7 +51,13 @@ class Mark:
 
 
 # A rule that cannot match without its sign is not tried on every line: a quarter of the time for a plain note.
-_SIGNS = (("table", ("|",)), ("html_block", ("<",)), ("reference", ("]:",)), ("blockquote", (">",)), ("fence", ("```", "~~~")))
+_SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("table", ("|",)),
+    ("html_block", ("<",)),
+    ("reference", ("]:",)),
+    ("blockquote", (">",)),
+    ("fence", ("```", "~~~")),
+)
 
 
 @lru_cache(maxsize=2 ** len(_SIGNS))
