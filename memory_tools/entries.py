@@ -241,7 +241,7 @@ def _count(value: object) -> float | None:
     return None if number is None else int(number) if float(number).is_integer() else number
 
 
-def _time(value: object) -> datetime | None:
+def read_time(value: object) -> datetime | None:
     if not isinstance(value, str):
         return None
     try:
@@ -276,7 +276,7 @@ def _rounded(value: float) -> float:
 _READ: Mapping[str, Callable[[object], object]] = (
     dict.fromkeys(_COUNTS, _count)
     | dict.fromkeys(_NUMBERS, _number)
-    | dict.fromkeys(_TIMES, _time)
+    | dict.fromkeys(_TIMES, read_time)
     | dict.fromkeys(_FLAGS, _flag)
     | dict.fromkeys(_TEXTS, _text)
 )

@@ -6,6 +6,7 @@ It is data of record: what does not parse is left untouched and reported, and no
 from __future__ import annotations
 
 import base64
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ __all__ = ["ORPHAN_DAYS", "Attached", "Entry", "Scores", "Sections", "Sidecar", 
 ORPHAN_DAYS = 90
 _RACY_NS = 50_000_000  # written again within the same tick of a coarse clock, a file may keep its time and size
 _NAME = "memory/utility-scores.json"
-Change = Callable[[dict[str, Entry]], None]
+_LINE = re.compile(r":(\d+):\d+: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class Snapshot:
     @property
     def problems(self) -> tuple[Finding, ...]:
         if self.damaged is not None:
-            return (Finding("error", "scores_damaged", self.damaged.message, _NAME),)
+            line = _LINE.search(self.damaged.message)
+            return (Finding("error", "scores_damaged", self.damaged.message, _NAME, int(line[1]) if line else None),)
         return self.scores.problems
 
 
@@ -105,11 +107,10 @@ class Updated:
     problems: tuple[Finding, ...] = ()
 
 
-def update(sidecar: Sidecar, sections: Sections, change: Change, now: datetime, timeout_s: float = 10.0) -> Updated:
-    """Read, attach to the sections, apply `change` to the entries by section id, write; all under the file's lock.
+def update(sidecar: Sidecar, sections: Sections, change: Callable[[Book], None], now: datetime, timeout_s: float = 10.0) -> Updated:
+    """Read, attach to the sections, let `change` have its way with the entries, write; all under the file's lock.
 
-    An entry that `change` adds under the id of a section is written; one whose section is gone may be changed (it is an orphan then),
-    not added. Raises Damaged where the file does not parse or holds a key twice, Busy, Forbidden; then nothing was written.
+    Raises Damaged where the file does not parse or holds a key twice, Busy, Forbidden; then nothing was written.
     """
     with durable.lock(sidecar.path, timeout_s):
         snapshot = sidecar.read()
@@ -121,9 +122,9 @@ def update(sidecar: Sidecar, sections: Sections, change: Change, now: datetime, 
                 "keep one of the two by hand; it was left untouched",
             )
         traces = sections.traces()
-        book = _Book(snapshot.scores, attach(snapshot.scores, Sections(sections.ids, lambda: traces)), traces, now)
-        change(book.entries)
-        made = book.scores()
+        book = Book(snapshot.scores, attach(snapshot.scores, Sections(sections.ids, lambda: traces)), traces, now)
+        change(book)
+        made = book.made()
         content = formatted(made, snapshot.scores)
         # A workspace without history gets its file with the first entry.
         needed = content != snapshot.content and (snapshot.content is not None or bool(made.entries) or bool(made.orphans))
@@ -135,12 +136,16 @@ def update(sidecar: Sidecar, sections: Sections, change: Change, now: datetime, 
         )  # fmt: skip
 
 
-class _Book:
-    """The entries by section id while they are changed. Those of sections that are gone stand under their own id, else their address."""
+class Book:
+    """The file while it is changed.
+
+    `entries`: by section id; those of sections that are gone (orphans) by their own id, else their address. `place`: the sections that
+    are there, by id; an entry may be added for each of them. `before`: the file as it was read.
+    """
 
     def __init__(self, scores: Scores, attached: Attached, traces: Sequence[Trace], now: datetime) -> None:
         self.place = {t.id: t for t in traces}
-        self._scores, self._now = scores, now
+        self.before, self._now = scores, now
         self.entries: dict[str, Entry] = {id: e for id, e in attached.entries.items() if id in self.place}
         self.returned = list(attached.returned)
         back = returning(scores.orphans, traces, {j for j, t in enumerate(traces) if t.id in self.entries})
@@ -171,7 +176,7 @@ class _Book:
             out.append((key, replace(scores.entries[key], orphaned=self._now)))
         return out
 
-    def scores(self) -> Scores:
+    def made(self) -> Scores:
         entries: dict[str, Entry] = {}
         orphans: dict[str, Entry] = {}
         for name, entry in self.entries.items():
@@ -182,7 +187,7 @@ class _Book:
                 orphans[_free(self._gone[name], entry, orphans)] = entry
             else:
                 raise KeyError(f"no section has the id {name!r}")
-        return Scores(entries, orphans, self._scores.others)
+        return Scores(entries, orphans, self.before.others)
 
 
 def _free(key: str, entry: Entry, orphans: Mapping[str, Entry]) -> str:
@@ -207,11 +212,11 @@ def _current(entry: Entry, trace: Trace) -> Entry:
 def recalculate(sidecar: Sidecar, sections: Sections, now: datetime, settings: Settings | None = None) -> Updated:
     """Stored utilities, addresses, ids and sketches brought up to date."""
 
-    def change(entries: dict[str, Entry]) -> None:
-        for id, entry in entries.items():
+    def change(book: Book) -> None:
+        for id, entry in book.entries.items():
             if entry.orphaned is None:
                 utility = round(stored_utility(entry.usage(), now, settings), 4)
                 if utility != entry.utility:
-                    entries[id] = replace(entry, utility=utility)
+                    book.entries[id] = replace(entry, utility=utility)
 
     return update(sidecar, sections, change, now)
