@@ -60,7 +60,7 @@ _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
-@lru_cache(maxsize=2 ** len(_SIGNS))
+@lru_cache(maxsize=32)
 def _parser(without: tuple[str, ...] = ()) -> MarkdownIt:
     from markdown_it import MarkdownIt
 

@@ -35,13 +35,21 @@ _RUN = re.compile(
 )
 _ASCII_RUN = re.compile(r"[A-Za-z0-9_]+(?:(?:[-.'@]|(?<=\d):(?=\d))[A-Za-z0-9_]+)*(?:\+\+(?!\w)|#(?!\w))?")
 _THOUSANDS = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})+)(?![\d,])")
-_ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+")
+# Accents, vowel points, and what cannot be seen: soft hyphens, joiners, marks of direction.
+_ACCENTS = re.compile(
+    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff\u0300-\u036f"
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
+)
+_SPELLINGS = str.maketrans({"\u2010": "-", "\u2212": "-", "ي": "ی", "ى": "ی", "ك": "ک"})  # other hyphens; Arabic and Persian letters
 _LATIN = str.maketrans(
-    {"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "\u2019": "'"}
+    {"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[A-Z]|\d+|[^\W\dA-Za-z_]+")
 _SEPARATOR = re.compile(r"[-._'@:]+")
 _PLAIN = re.compile(r"[a-z]+")
+_HUMP = re.compile(r"[a-z][A-Z]")
+_NUMBER = re.compile(r"\d+(?:[-.:]\d+)+")
+_CONTRACTED = frozenset({"t", "re", "ve", "ll", "d", "m"})
 _TYPED = re.compile(r"[A-Za-z]{2,}\d{1,4}|[A-Za-z]\d{3,}|\d+[A-Za-z]{2,}")  # gpt4, E4711, 14days
 
 _STOP_WORDS = """
@@ -110,7 +118,7 @@ def _tokens(text: str) -> list[_Token]:
 def folded(text: str) -> str:
     """NFKC without accents; case is kept, for camelCase. Kana and Hangul keep their marks: those make other letters."""
     decomposed = unicodedata.normalize("NFKD", text)[:_MAX_FOLDED]
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed)).translate(_SPELLINGS)
 
 
 def _joined(match: re.Match[str]) -> str:
@@ -149,29 +157,33 @@ def _single(word: str) -> _Token:
     return (stem(word), "word", 1.0)
 
 
-@lru_cache(maxsize=65_536)
 def _word(raw: str) -> tuple[_Token, ...]:
     """Tokens of one run of letters, digits and joiners: the whole where it is an identifier, and its parts."""
-    word = raw.strip("_")[:_MAX_WORD]
+    return _known_word(raw) if len(raw) <= _MAX_WORD else _split(raw)
+
+
+@lru_cache(maxsize=65_536)
+def _known_word(raw: str) -> tuple[_Token, ...]:
+    return (_single(raw),) if _PLAIN.fullmatch(raw) else _split(raw)
+
+
+def _split(raw: str) -> tuple[_Token, ...]:
+    word, named = _unquoted(raw.strip("_"))
     lowered = _fold_word(word)
-    if _PLAIN.fullmatch(word):
-        return (_single(lowered),)
-    if "'" in lowered:  # Melanie's -> melanie, don't -> dont
-        head, _, tail = lowered.rpartition("'")
-        lowered = head if tail == "s" else lowered
-        lowered = lowered.replace("'", "")
-        word = lowered
-    if not lowered:
-        return ()
+    whole = lowered[:_MAX_WORD]
     if lowered.endswith(("++", "#")):
-        return ((lowered, "identifier", 1.0), (stem(lowered.rstrip("+#")), "word", 0.5))
-    parts = [p for piece in _SEPARATOR.split(word) if piece for p in _camel(piece)]
-    if len(parts) < 2:
-        single = _single(lowered.strip("-._@:"))
-        return (single,) if single[0].isalpha() else ((single[0], "identifier", 1.0),)
-    out: list[_Token] = [(stem(lowered) if lowered.isalpha() else lowered, "identifier", 1.0)]
-    if lowered[0] == "v" and lowered[1:2].isdigit():
-        out.append((lowered[1:], "identifier", 1.0))
+        return ((lowered[-_MAX_WORD:], "identifier", 1.0), (stem(lowered.rstrip("+#")[-_MAX_WORD:]), "word", 0.5))
+    parts = [p[:_MAX_WORD] for piece in _SEPARATOR.split(word) if piece for p in _camel(piece)]
+    if not parts:
+        return ()
+    if len(parts) == 1:
+        text, kind, weight = _single(_fold_word(parts[0]))
+        return ((text, kind if text.isalpha() else "identifier", weight),)
+    out: list[_Token] = []
+    if named:
+        out.append((stem(whole) if whole.isalpha() else whole, "identifier", 1.0))
+        # The date in 2026-03-05-standup.md, the version in v1.0.21 or app-1.0.21.
+        out.extend((number[:_MAX_WORD], "identifier", 0.8) for number in _NUMBER.findall(lowered) if number != lowered)
     numeric = all(p.isdigit() for p in parts)
     digits = any(c.isdigit() for c in lowered)
     for part in parts:
@@ -180,16 +192,26 @@ def _word(raw: str) -> tuple[_Token, ...]:
                 out.append((part, "identifier", 0.3 if numeric else 0.5))
         elif len(part) > 1 or not digits:
             token, kind, weight = _single(_fold_word(part))
-            out.append((token, kind, weight * 0.7))
+            out.append((token, kind, weight * 0.7 if named else weight))
     return tuple(out)
+
+
+def _unquoted(word: str) -> tuple[str, bool]:
+    """The word without apostrophes, and whether it is one: `Melanie's` is Melanie, `don't` is dont, `l'école` is two words."""
+    head, _, tail = word.replace("\u2019", "'").rpartition("'")
+    if not head:
+        return word, True
+    if tail.lower() == "s":
+        return head.replace("'", ""), True
+    if tail.lower() in _CONTRACTED:
+        return f"{head}{tail}".replace("'", "").lower(), True
+    return f"{head}-{tail}".replace("'", "-"), False
 
 
 def _camel(piece: str) -> list[str]:
     """camelCase and APIKey to their words; a hash such as 9f8e7d6 stays whole."""
-    if piece.isdigit() or (piece.islower() and piece.isalpha()):
+    if piece.isdigit() or (piece.isalpha() and (piece.islower() or piece.isupper())):
         return [piece]
-    if any(c.isdigit() for c in piece) and not _TYPED.fullmatch(piece) and not re.search("[a-z][A-Z]", piece):
-        return [piece]
-    if piece.isupper() and piece.isalpha():
+    if any(c.isdigit() for c in piece) and not _TYPED.fullmatch(piece) and not _HUMP.search(piece):
         return [piece]
     return _CAMEL.findall(piece) if piece.isascii() else [piece]
