@@ -18,6 +18,7 @@ VERSION = 1  # raise it when the same text would give other blocks, addresses or
 SOFT = 480  # characters after which a block of several lines is split at a line end
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _BREAK = re.compile(r"\r\n|\r|\n")
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _RULE = re.compile(r"[-*_=\s]*")
 # OpenClaw's comments. Not behind a backtick: that is somebody writing about them.
 _COMMENT = re.compile(r"(?<!`)<!--[ \t]{0,20}(importance|triggers?|project)[ \t]{0,20}:([^\n]{0,500}?)-->", re.IGNORECASE)
@@ -93,6 +94,7 @@ def parse(path: str, text: str) -> Document:
     shifted = [Mark(m.line + matter.body, m.kind, m.level, m.heading) for m in marks]
     if matter.broken:
         shifted.insert(0, Mark(0, "paragraph"))
+    problems.extend(_unclosed(text, starts, shifted))
     first = matter.end
     groups: list[list[Mark]] = [[]]
     for mark in shifted:
@@ -134,6 +136,20 @@ def parse(path: str, text: str) -> Document:
             )
         )
     return Document(path, tuple(sections), matter.values, matter.end, len(starts) - 1, tuple(problems))
+
+
+def _unclosed(text: str, starts: Sequence[int], marks: Sequence[Mark]) -> list[str]:
+    """What a file's last block swallowed: a fence or a comment without its end takes every heading behind it."""
+    if not marks or marks[-1].kind not in ("code", "html"):
+        return []
+    line = marks[-1].line
+    rest = text[starts[line] :].strip()
+    fence = _FENCE.match(rest)
+    if fence is not None and not _BREAK.split(rest)[-1].strip().startswith(fence[0]):
+        return [f"line {line + 1}: a fence is opened here and never closed; what follows is taken as code"]
+    if rest.startswith("<!--") and "-->" not in rest:
+        return [f"line {line + 1}: a comment is opened here and never closed; what follows belongs to it"]
+    return []
 
 
 def _blocks(text: str, starts: Sequence[int], group: Sequence[Mark], end: int) -> tuple[Block, ...]:

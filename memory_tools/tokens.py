@@ -56,7 +56,7 @@ _STOP_WORDS = """
 a an and are as at be been but by can could did do does doing for from had has have he her him his how i if in into is it its
 just me my no not of on or our she should so some than that the their them then there these they this those to too up us was we
 were what when where which while who whom whose why will with would you your am any about did dont im ive id ill didnt doesnt
-isnt wasnt youre thats whats
+isnt wasnt arent cant wont couldnt wouldnt shouldnt havent hasnt hadnt weve youve theyve youre theyre thats whats
 """
 STOP = frozenset(_STOP_WORDS.split())
 _CJK_STOP = frozenset("的了是在和与及或吗呢吧啊呀么我你他她它们这那有不也就都很个为以被把让着过得地之其请问什怎哪のはがをにでともへや")
