@@ -171,8 +171,11 @@ def _split(raw: str) -> tuple[_Token, ...]:
     word, named = _unquoted(raw.strip("_"))
     lowered = _fold_word(word)
     whole = lowered[:_MAX_WORD]
-    if lowered.endswith(("++", "#")):
-        return ((lowered[-_MAX_WORD:], "identifier", 1.0), (stem(lowered.rstrip("+#")[-_MAX_WORD:]), "word", 0.5))
+    plain = lowered.rstrip("+#")
+    if not plain:
+        return ()
+    if plain != lowered:  # C++, C#
+        return ((lowered[-_MAX_WORD:], "identifier", 1.0), (stem(plain[-_MAX_WORD:]), "word", 0.5))
     parts = [p[:_MAX_WORD] for piece in _SEPARATOR.split(word) if piece for p in _camel(piece)]
     if not parts:
         return ()
