@@ -165,9 +165,14 @@ class _Reader:
         return entry
 
 
+def read_entry(raw: dict[str, object]) -> Entry:
+    """One entry; what cannot be read is in `unreadable`."""
+    return _Reader("", "").entry("", raw)
+
+
 def written(entry: Entry) -> dict[str, object]:
     """As it goes into the file: as it stood there, with the fields that changed. Damaged where an unreadable count would be lost."""
-    before = _Reader("", "").entry("", dict(entry.raw))
+    before = read_entry(dict(entry.raw))
     raw = dict(entry.raw)
     for name in () if entry == before else sorted(KNOWN):
         value = getattr(entry, name)
