@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("memory_tools.resident")
 
-RETRY_S = 2.0
+RETRY_S = 2.0  # while there is no workspace
+CLOSE_S = 3.0
 
 
 class Resident:
@@ -42,7 +43,12 @@ class Resident:
 
     def __exit__(self, *exc: object) -> None:
         self._stopping.set()
-        self._starter.join(RETRY_S)
+        ending = threading.Thread(target=self._close, name="memory-tools-close", daemon=True)
+        ending.start()
+        # Whoever waits for the process to end must not wait for a first index or a network: what is cut off there is done again later.
+        ending.join(CLOSE_S)
+
+    def _close(self) -> None:
         if self.watcher is not None:
             self.watcher.stop()
             self.watcher.memory.close()
