@@ -29,11 +29,18 @@ _MARKED = (  # Hebrew, Arabic, Syriac, Thaana; the scripts of India whole, witho
 _EMOJI = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 _LETTER = f"(?:[^\\W{_HAN}{_KANA}{_HANGUL}{_UNSPACED}]|[{_MARKED}])"
 _JOIN = r"(?:[-.'\u2019@]|(?<=\d):(?=\d))"
-_RUN = re.compile(
-    rf"(?P<word>{_LETTER}+(?:{_JOIN}{_LETTER}+)*(?:(?:\+\+|\#)(?!{_LETTER}))?)"
-    rf"|(?P<cjk>[{_HAN}{_KANA}]+)|(?P<hangul>[{_HANGUL}]+)|(?P<unspaced>[{_UNSPACED}]+)|(?P<emoji>[{_EMOJI}])"
-)
-_ASCII_RUN = re.compile(r"[A-Za-z0-9_]+(?:(?:[-.'@]|(?<=\d):(?=\d))[A-Za-z0-9_]+)*(?:\+\+(?!\w)|#(?!\w))?")
+
+
+@lru_cache(maxsize=1)
+def _runs() -> re.Pattern[str]:
+    """Compiled when first needed: its classes take five milliseconds, and plain ASCII does without."""
+    return re.compile(
+        rf"(?P<word>(?:{_LETTER}+{_JOIN}?)+(?:(?<![-.'\u2019@:])(?:\+\+|\#)(?![A-Za-z0-9_]))?)"
+        rf"|(?P<cjk>[{_HAN}{_KANA}]+)|(?P<hangul>[{_HANGUL}]+)|(?P<unspaced>[{_UNSPACED}]+)|(?P<emoji>[{_EMOJI}])"
+    )
+
+
+_ASCII_RUN = re.compile(r"[A-Za-z0-9_]+(?:(?:[-.'@]|(?<=\d):(?=\d))[A-Za-z0-9_]+)*(?:(?:\+\+|#)(?!\w))?")
 _THOUSANDS = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})+)(?![\d,])")
 # Accents, vowel points, and what cannot be seen: soft hyphens, joiners, marks of direction.
 _ACCENTS = re.compile(
@@ -49,6 +56,7 @@ _SEPARATOR = re.compile(r"[-._'@:]+")
 _PLAIN = re.compile(r"[a-z]+")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _NUMBER = re.compile(r"\d+(?:[-.:]\d+)+")
+_EDGES = "_-.'\u2019@:"
 _CONTRACTED = frozenset({"t", "re", "ve", "ll", "d", "m"})
 _TYPED = re.compile(r"[A-Za-z]{2,}\d{1,4}|[A-Za-z]\d{3,}|\d+[A-Za-z]{2,}")  # gpt4, E4711, 14days
 
@@ -97,7 +105,7 @@ def _tokens(text: str) -> list[_Token]:
         for word in _ASCII_RUN.findall(text):
             out.extend(_word(word))
         return out
-    for match in _RUN.finditer(_THOUSANDS.sub(_joined, folded(text))):
+    for match in _runs().finditer(_THOUSANDS.sub(_joined, folded(text))):
         kind = match.lastgroup
         run = match[0]
         if kind == "word":
@@ -168,7 +176,7 @@ def _known_word(raw: str) -> tuple[_Token, ...]:
 
 
 def _split(raw: str) -> tuple[_Token, ...]:
-    word, named = _unquoted(raw.strip("_"))
+    word, named = _unquoted(raw.strip(_EDGES))
     lowered = _fold_word(word)
     whole = lowered[:_MAX_WORD]
     plain = lowered.rstrip("+#")
