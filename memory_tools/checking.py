@@ -30,7 +30,7 @@ def status(engine: Engine, credit: Credit) -> Status:
     counts = index.counts()
     snapshot = credit.sidecar.load()
     with_encoder = engine.config.encoder != "none"
-    warnings = [*engine.problems(), *(f.message for f in _memory_md(engine)), *snapshot.problems]
+    warnings = [*engine.problems(), *(f.message for f in _memory_md(engine)), *(f.message for f in snapshot.problems)]
     probe = ask_itself(index)
     if probe is not None:
         warnings.append(probe.message)

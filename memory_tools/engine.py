@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_tools import files, freshness
+from memory_tools.attach import Sections
 from memory_tools.config import Config
 from memory_tools.errors import Busy, InvalidInput, MemoryToolsError
 from memory_tools.freshness import Progress, Taken
 from memory_tools.index import Index
-from memory_tools.records import Scan, Skipped, SyncReport
+from memory_tools.records import Scan, Skipped, SyncReport, Trace
 
 if TYPE_CHECKING:
     from memory_tools.corpus import Reader
@@ -30,6 +31,7 @@ class Engine:
         self._encoder_problem: str | None = None
         self._encoder_opened = False
         self._matrix: Matrix | None = None
+        self._sections: tuple[tuple[int, int], Sections] | None = None
         self._readers: dict[bool, tuple[tuple[int, int], Reader]] = {}
 
     def close(self) -> None:
@@ -137,6 +139,19 @@ class Engine:
 
     def problems(self) -> list[str]:
         return [w for w in (self.index.problem, self._encoder_problem) if w]
+
+    def sections(self) -> Sections:
+        """The sections that are there, for the scores: address -> id, read once for each state of the index, and their traces."""
+        changes = self.index.changes()
+        if self._sections is None or self._sections[0] != changes:
+            ids = dict(self.index.connection.execute("SELECT address, id FROM sections").fetchall())
+            self._sections = (changes, Sections(ids, self._traces))
+        return self._sections[1]
+
+    def _traces(self) -> list[Trace]:
+        from memory_tools.rows import stored_traces
+
+        return stored_traces(self.index.connection)
 
     # --- read --------------------------------------------------------------------------
 

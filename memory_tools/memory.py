@@ -5,21 +5,28 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from memory_tools import ask as request
 from memory_tools import config as configuration
 from memory_tools import recall
 from memory_tools.config import Config
-from memory_tools.engine import Engine
-from memory_tools.errors import InvalidInput, NotFound
+from memory_tools.credit import Credit
+from memory_tools.engine import Engine, index_folder
+from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
 from memory_tools.freshness import Progress
-from memory_tools.records import CheckReport, Excerpt, Remembered, Report, Status, SyncReport
-from memory_tools.utility import Settings, Usage, Weights
+from memory_tools.receipts import Shown
+from memory_tools.records import CheckReport, Excerpt, FeedbackReport, Remembered, Report, Status, SyncReport
+from memory_tools.utility import Settings, Weights
+
+if TYPE_CHECKING:
+    from memory_tools.scores import Updated
+    from memory_tools.scores_merge import Merged
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -87,6 +94,8 @@ class Memory:
         self._lock = threading.RLock()
         self._closed = False
         self._engine = Engine(self.config)
+        receipts = index_folder(self.config) / "recalls.jsonl"
+        self._credit = Credit(self.workspace / "memory" / "utility-scores.json", receipts, self.settings)
 
     def close(self) -> None:
         """Close the index; calling it again does nothing."""
@@ -130,9 +139,11 @@ class Memory:
         degraded += engine.encode_pending(SEARCH_ENCODES)
         reader = engine.reader(include_archive)
         question = recall.read(reader, ask)
+        usages = self._credit.usages(engine.sections())
+        warnings += [f.message for f in self._credit.sidecar.load().problems]
         encoded = engine.encode_query([*question.wordings, *([ask.context] if ask.context else [])], degraded)
         encoder = engine.encoder.name if encoded is not None and engine.encoder else None
-        answer = recall.answer(reader, ask, question, encoded, encoder, self._history(warnings), settings)
+        answer = recall.answer(reader, ask, question, encoded, encoder, usages, settings)
         receipt = self._receipt(ask, answer, warnings)
         return Report(
             query=ask.phrasings[0],
@@ -163,8 +174,7 @@ class Memory:
         excerpt = reading.excerpt(
             self.workspace, self.config.extra_roots, self._engine.index, path_or_address_or_citation, from_line, lines
         )
-        self._use(excerpt, recall)
-        return excerpt
+        return replace(excerpt, notes=(*excerpt.notes, *self._use(excerpt, recall, datetime.now(UTC))))
 
     # --- the index ---------------------------------------------------------------
 
@@ -199,11 +209,59 @@ class Memory:
         with self._lock:
             return workspace.remember(self.workspace, text, heading, event_id, datetime.now(self.config.zone()))
 
-    def _history(self, warnings: list[str]) -> Mapping[str, Usage]:
-        return {}
+    # --- utility -------------------------------------------------------------------
+
+    @_one_at_a_time
+    def feedback(
+        self,
+        used: str | int | Sequence[str | int],
+        outcome: bool | None = True,
+        positive: bool = False,
+        weight: float = 1.0,
+        recall: str | None = None,
+        event_id: str | None = None,
+    ) -> FeedbackReport:
+        """What came of using memories: True it helped, False it did not, None unknown. Positions and names of a recall are credited to it.
+
+        `used`: addresses, citations, or positions from 1 in `recall` ("last" is the newest). `positive`: the person's thumb, +0.1.
+        The same event_id, or the same recall and memory again, changes nothing. One unknown name: an error, and nothing is recorded.
+        Raises InvalidInput, NotFound, Damaged (the sidecar needs a person), Busy.
+        """
+        from memory_tools import naming
+
+        warnings, now = list[str](), datetime.now(UTC)
+        self._engine.freshen(time.monotonic() + SEARCH_READS_S, warnings, [])
+        ids, recall = naming.section_ids(self._engine.index, self._credit, used, recall, now)
+        report = self._credit.feedback(ids, outcome, positive, weight, recall, event_id, now, self._engine.sections())
+        return replace(report, warnings=(*warnings, *report.warnings))
+
+    @_one_at_a_time
+    def recalculate(self) -> Updated:
+        """Stored utilities, addresses and traces of utility-scores.json brought up to date. Raises Damaged, Busy."""
+        from memory_tools import scores
+
+        self._engine.freshen(None, [], [])
+        return scores.recalculate(self._credit.sidecar, self._engine.sections(), datetime.now(UTC), self.settings)
+
+    @_one_at_a_time
+    def merge_scores(self, base: str | Path, ours: str | Path, theirs: str | Path) -> Merged:
+        """Merge two branches' utility-scores.json into `ours`, adding what each counted since `base`. Raises Damaged, NotFound."""
+        from memory_tools import scores_merge
+
+        return scores_merge.merge_files(Path(base), Path(ours), Path(theirs))
 
     def _receipt(self, ask: request.Ask, answer: recall.Answer, warnings: list[str]) -> str | None:
-        return None
+        """Remember what was shown, so that a later use or outcome finds it. A receipt that cannot be written costs only that."""
+        shown = [Shown(c.section_id, r.address, r.citation) for c, r in zip(answer.shown, answer.results, strict=True)]
+        try:
+            return self._credit.shown(ask.now, ask.phrasings[0], shown)
+        except MemoryToolsError as e:
+            warnings.append(f"this recall is not remembered, name memories by their addresses in feedback: {e.message}")
+            return None
 
-    def _use(self, excerpt: Excerpt, recall: str | None) -> None:
-        pass
+    def _use(self, excerpt: Excerpt, recall: str | None, now: datetime) -> tuple[str, ...]:
+        """What was read after a recall showed it is a use."""
+        from memory_tools import naming
+
+        ids = naming.overlapping(self._engine.index, excerpt.path, excerpt.start_line, excerpt.end_line)
+        return self._credit.use(ids, recall, now, self._engine.sections()) if ids else ()

@@ -45,7 +45,7 @@ def excerpt(
     try:
         text = files.read_path(workspace, extra_roots, asked.path)
     except NotFound as e:
-        raise NotFound(e.message, e.hint or _nearest(asked.path, known_paths(index))) from e
+        raise NotFound(e.message, e.hint or nearest(asked.path, known_paths(index))) from e
     found = sections.split_lines(text.text)
     total = len(found)
     if lines is not None:
@@ -98,7 +98,7 @@ def section_lines(index: Index, address: str) -> tuple[int, int]:
     """First and last line of a section and its subsections. NotFound names the nearest addresses."""
     row = index.connection.execute("SELECT file, ord, level, start_line, end_line FROM sections WHERE address = ?", (address,)).fetchone()
     if row is None:
-        raise NotFound(f"{address}: no such section", _nearest(address, known_addresses(index)))
+        raise NotFound(f"{address}: no such section", nearest(address, known_addresses(index)))
     file, order, level, start, end = row
     below = index.connection.execute(
         "SELECT coalesce((SELECT min(ord) FROM sections WHERE file = ?1 AND ord > ?2 AND level <= ?3), 1 << 60)", (file, order, level)
@@ -115,7 +115,7 @@ def known_addresses(index: Index) -> list[str]:
     return [r[0] for r in index.connection.execute("SELECT address FROM sections ORDER BY address")]
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def nearest(name: str, known: Sequence[str]) -> str:
     """A hint with the names that look like this one; those of the same file first where the file is known."""
     path, _, slug = name.partition("#")
     same = [k for k in known if slug and k.startswith(path + "#")]

@@ -115,11 +115,12 @@ def _take_chunk(
     taken = (row[0] for row in connection.execute("SELECT id FROM sections"))
     traces = _carry_ids(old, [(f, t, d.sections) for f, t, _, d in parsed], taken)
     writer = postings.Writer()
+    # First out, then in: a section that moved to another file keeps its id, which no two rows may hold.
+    for path in [*gone, *(found.path for found, *_ in parsed)]:
+        delete_file(connection, path)
     for found, text, now_ns, document in parsed:
         replace_file(connection, found, text, now_ns, document, traces[found.path], writer)
         changed.append(found.path)
-    for path in gone:
-        delete_file(connection, path)
     writer.flush(connection)
 
 

@@ -94,6 +94,21 @@ def test_renamed_replaced_and_deleted_files_answer_no_more(root: Path) -> None:
         assert _found(memory, "certificate") == ["memory/2026-03-05.md#L1-L1"]
 
 
+def test_a_moved_section_keeps_its_row_and_the_index_is_not_thrown_away(root: Path) -> None:
+    """Symptom: a renamed note broke a unique key, and the whole index was made anew without a word."""
+    with _open(root) as memory:
+        memory.sync()
+        (root / "memory/2026-03-05.md").rename(root / "memory/2026-03-07.md")
+        report = memory.sync()
+        assert (report.changed, report.removed, report.warnings) == (("memory/2026-03-07.md",), ("memory/2026-03-05.md",), ())
+        text = (root / "memory/2026-03-07.md").read_text(encoding="utf-8")
+        _write(root, "memory/2026-03-07.md", "# Empty\n")  # its sections to another known file, in one pass
+        _write(root, "MEMORY.md", (root / "MEMORY.md").read_text(encoding="utf-8") + "\n" + text)
+        report = memory.sync()
+        assert set(report.changed) == {"MEMORY.md", "memory/2026-03-07.md"}
+        assert report.warnings == ()
+
+
 def test_indexing_and_searching_write_to_no_note(root: Path) -> None:
     """case 20"""
     before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in root.rglob("*.md")}
