@@ -141,6 +141,20 @@ def _same_body(
         ranked = [(_closeness(old[i], new[j], moved), i, j) for i in ours for j in theirs]
         for _, i, j in sorted(ranked, key=lambda r: (-r[0], _place(old[r[1]]), _place(new[r[2]]))):
             take(i, j, "body")
+    _same_name(old, new, [i for i in left if i not in pairs], free, take)
+
+
+def _same_name(old: Sequence[Trace], new: Sequence[Trace], left: Iterable[int], free: Iterable[int], take: _Take) -> None:
+    """A short body in another place, where one section alone went and one alone came with that body and name."""
+    gone: dict[tuple[str, str], list[int]] = defaultdict(list)
+    come: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for side, traces, numbers in ((gone, old, left), (come, new, free)):
+        for n in numbers:
+            for name in likely.names(traces[n]):
+                side[traces[n].body, name].append(n)
+    for key, ours in sorted(gone.items()):
+        if len(ours) == len(come.get(key, ())) == 1 and key[1]:
+            take(ours[0], come[key][0], "body")
 
 
 def _closeness(old: Trace, new: Trace, moved: Mapping[str, str]) -> int:

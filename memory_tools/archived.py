@@ -1,0 +1,197 @@
+"""A note's bytes and an archive's bytes in, the same with a section moved from one to the other, or back. Pure: bytes in, bytes out.
+
+An archive (memory/archive/YYYY-MM.md) is a note like any other. Before each section stands one comment that says where it was; the section
+follows byte for byte. Everything works on bytes and lines, so that odd encodings and mixed line breaks come through unharmed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memory_tools import identity, sections
+from memory_tools.records import Section
+
+BOM = b"\xef\xbb\xbf"
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_COMMENT = re.compile(rb"^<!-- archived (\{[^\r\n]*\}) -->(?:\r\n|\n)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """The section before or after one, to find the place again."""
+
+    address: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Where an archived section was. `size`: its bytes; `pad`: bytes of white space that were put behind it."""
+
+    address: str
+    id: str
+    time: str
+    after: Neighbour | None
+    before: Neighbour | None
+    size: int
+    pad: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An archived section in its archive: content[start:end] is the comment and all, `text` the section."""
+
+    record: Record
+    start: int
+    end: int
+    text: bytes
+    line: int  # of the section's heading, from 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section of a note with what identifies it."""
+
+    section: Section
+    body: str
+    level: int
+
+    @property
+    def neighbour(self) -> Neighbour:
+        return Neighbour(self.section.address, self.body)
+
+
+def text_of(content: bytes) -> str:
+    return content.removeprefix(BOM).decode("utf-8", "replace")
+
+
+def parts_of(path: str, content: bytes) -> list[Part]:
+    text = text_of(content)
+    return [Part(s, identity.trace_parts(identity.body_of(s, text))[0], s.level) for s in sections.parse(path, text).sections]
+
+
+def lines_of(content: bytes) -> list[bytes]:
+    return _LINE.findall(content)
+
+
+def cut(content: bytes, section: Section) -> tuple[bytes, bytes]:
+    """(the section's bytes, the note without them). A byte order mark stays with the note."""
+    mark = BOM if content.startswith(BOM) else b""
+    lines = lines_of(content[len(mark) :])
+    first, last = section.start_line - 1, section.end_line
+    return b"".join(lines[first:last]), mark + b"".join(lines[:first] + lines[last:])
+
+
+def record_of(part: Part, parts: Sequence[Part], chunk: bytes, id: str, time: str) -> Record:
+    at = parts.index(part)
+    after = parts[at - 1].neighbour if at else None
+    before = parts[at + 1].neighbour if at + 1 < len(parts) else None
+    pad = 0 if chunk.endswith((b"\n\n", b"\n\r\n", b"\r\r")) else 1 if chunk.endswith((b"\n", b"\r")) else 2
+    return Record(part.section.address, id, time, after, before, len(chunk), pad, hashlib.sha256(chunk).hexdigest())
+
+
+def put(archive: bytes, title: str, record: Record, chunk: bytes) -> bytes:
+    """The archive with one more section at its end; a new one begins with its title."""
+    if not archive:
+        archive = f"# {title}\n\n".encode()
+    elif not archive.endswith((b"\n", b"\r")):
+        archive += b"\n"
+    neighbours = {name: [n.address, n.body] for name, n in (("after", record.after), ("before", record.before)) if n}
+    fields = {
+        "from": record.address,
+        "id": record.id,
+        "time": record.time,
+        "bytes": record.size,
+        "pad": record.pad,
+        "sha256": record.digest,
+    }
+    # No `-->` may end the comment early.
+    comment = json.dumps({**fields, **neighbours}, ensure_ascii=False).replace(">", "\\u003e")
+    return archive + f"<!-- archived {comment} -->\n".encode("utf-8", "backslashreplace") + chunk + b"\n" * record.pad
+
+
+def held(archive: bytes) -> list[Held]:
+    """The archived sections in order. One that a person edited since goes up to the next comment."""
+    found: list[Held] = []
+    at = 0
+    while (match := _COMMENT.search(archive, at)) is not None:
+        at = match.end()
+        record = _record(match[1])
+        if record is None:
+            continue
+        chunk = archive[at : at + record.size]
+        end = at + record.size + record.pad
+        if hashlib.sha256(chunk).hexdigest() != record.digest:
+            following = _COMMENT.search(archive, at)
+            end = following.start() if following else len(archive)
+            chunk = archive[at:end]
+        found.append(Held(record, match.start(), min(end, len(archive)), chunk, archive.count(b"\n", 0, at) + 1))
+        at = max(at, min(end, len(archive)))
+    return found
+
+
+def _record(raw: bytes) -> Record | None:
+    """None for a comment that only looks like ours."""
+    try:
+        row = json.loads(raw)
+        after, before = (Neighbour(str(row[n][0]), str(row[n][1])) if row.get(n) else None for n in ("after", "before"))
+        size, pad = int(row["bytes"]), int(row["pad"])
+        if size < 0 or not 0 <= pad <= 2:
+            return None
+        return Record(str(row["from"]), str(row["id"]), str(row["time"]), after, before, size, pad, str(row["sha256"]))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        return None
+
+
+def take(archive: bytes, one: Held) -> bytes:
+    """The archive without a section; empty when nothing but the title is left."""
+    rest = archive[: one.start] + archive[one.end :]
+    return b"" if not held(rest) and re.fullmatch(rb"# Archive [0-9]{4}-[0-9]{2}\s*", rest) else rest
+
+
+def place(path: str, content: bytes, one: Held, others: Iterable[Held]) -> int:
+    """The line (from 0) of the note before which an archived section belongs."""
+    parts = parts_of(path, content)
+    records = {h.record.address: h.record for h in others}
+    after = one.record.after
+    seen = {one.record.address}
+    while after is not None:
+        part = _find(parts, after)
+        if part is not None:
+            return part.section.end_line
+        if after.address in seen or after.address not in records:
+            break
+        seen.add(after.address)  # its neighbour is archived too: what stood before that
+        after = records[after.address].after
+    part = _find(parts, one.record.before) if one.record.before else None
+    if part is not None:
+        return part.section.start_line - 1
+    if after is None and one.record.after is None and parts:
+        return parts[0].section.start_line - 1
+    return len(lines_of(content.removeprefix(BOM)))
+
+
+def _find(parts: Sequence[Part], wanted: Neighbour) -> Part | None:
+    ranked = [(p.neighbour == wanted, p.body == wanted.body and bool(p.body), p.section.address == wanted.address, p) for p in parts]
+    best = max(ranked, key=lambda r: r[:3], default=None)
+    return best[3] if best is not None and any(best[:3]) else None
+
+
+def insert(content: bytes, line: int, chunk: bytes) -> bytes:
+    """The note with the section before that line; the same note where it stands there already (a crash came between)."""
+    mark = BOM if content.startswith(BOM) else b""
+    lines = lines_of(content[len(mark) :])
+    above, below = b"".join(lines[:line]), b"".join(lines[line:])
+    if below.startswith(chunk) and (below == chunk or chunk.endswith((b"\n", b"\r"))):
+        return content
+    brk = b"\r\n" if b"\r\n" in content else b"\n"
+    if above and not above.endswith((b"\n", b"\r")):
+        above += brk
+    if below and not chunk.endswith((b"\n", b"\r")):
+        chunk += brk
+    return mark + above + chunk + below
