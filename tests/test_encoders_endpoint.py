@@ -202,6 +202,7 @@ def test_a_passing_failure_is_tried_again_with_growing_waits(played: Played, sta
 
 
 def test_tries_are_bounded_and_the_servers_words_are_told(played: Played) -> None:
+    """case 8"""
     played.answers = [refused(503, "model is loading") for _ in range(9)]
     with pytest.raises(Unavailable, match=r"HTTP 503: model is loading \(tried 4 times\)"):
         encoder(played).encode(["a"], "passage")
@@ -255,6 +256,7 @@ def test_what_does_not_mend_itself_ends_at_once(played: Played, answer: Answer, 
 
 
 def test_a_dimension_that_changes_between_batches_is_refused(played: Played) -> None:
+    """case 7"""
     opened = encoder(played)
     opened.encode(["a"], "passage")
     played.answers = [listed([{"index": 0, "embedding": [1.0, 2.0]}])]

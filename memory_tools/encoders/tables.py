@@ -12,7 +12,8 @@ import json
 import mmap
 import os
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -130,9 +131,9 @@ def build(model: Any) -> bytes:
     for name, array in arrays.items():
         content += bytes(-len(content) % _PAGE)
         start = len(content)
-        content += np.ascontiguousarray(array).tobytes()
+        content += np.ascontiguousarray(array).data.cast("B")
         content += bytes(-len(content) % 8)
-        total = 0 if name == _LAZY else _sum(np.frombuffer(content, "<u8", offset=start).copy())
+        total = 0 if name == _LAZY else _sum(np.frombuffer(bytes(content[start:]), "<u8"))
         listed.append([name, array.dtype.str, list(array.shape), start, total])
     line = _MAGIC + json.dumps({"size": len(content), "arrays": listed, **extra}).encode("ascii")
     head = line + b"\n%08x" % crc32(line)
@@ -151,11 +152,9 @@ def _collect(model: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     normalizer = tokenizer._normalizer
     units = np.array(normalizer._units, "<u4")
     replacements = bytes(normalizer._normalized)
-    sequences = _sequences(units, replacements)
     texts = list(tokenizer._pieces)
-    inner = [text for text in texts if BOUNDARY in text[1:]]
-    spaced = [key for key, value in sequences.items() if " " in key[1:] or (len(key) > 1 and key[0] == " ")]
-    if inner or spaced:
+    joining, space_begins = _joining(normalizer._units)
+    if any(BOUNDARY in text[1:] for text in texts) or space_begins or " " in joining or b"  " in replacements:
         raise Unusable("words cannot be segmented one by one with this vocabulary")
     order = sorted(range(len(texts)), key=lambda i: texts[i].encode("utf-8"))
     pieces = [texts[i].encode("utf-8") for i in order]
@@ -182,38 +181,46 @@ def _collect(model: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     for name, array in arrays.items():
         if array.dtype.byteorder == ">" or (array.dtype == np.float64):
             raise Unusable(f"{name} is {array.dtype}")
-    joining = "".join(sorted({character for key in sequences for character in key[1:]}))
     return arrays, {
-        "joining": joining,
+        "joining": "".join(sorted(joining)),
         "unknown_score": float(tokenizer._unk_score),
         "longest": int(tokenizer._max_len),
         "epsilon": float(network.eps),
     }
 
 
-def _sequences(units: NDArray[np.uint32], replacements: bytes) -> dict[str, bytes]:
-    """Every character sequence that the normaliser knows, with its replacement, by walking the double array level by level."""
-    import numpy as np
+def _joining(units: Sequence[int]) -> tuple[set[str], bool]:
+    """The characters that stand behind another one in a sequence which the normaliser knows, and whether any sequence begins with a space.
 
-    labels = np.arange(1, 256, dtype=np.int64)
-    found: dict[str, bytes] = {}
-    nodes, prefixes = _children(units[:1], np.zeros(1, np.int64)), [b""]
-    while prefixes:
-        at = nodes[:, None] ^ labels
-        parent, label = np.nonzero((units[np.minimum(at, len(units) - 1)] & 0x800000FF) == labels)
-        at = at[parent, label]
-        nodes = _children(units[at], at)
-        prefixes = [prefixes[i] + bytes((c + 1,)) for i, c in zip(parent.tolist(), label.tolist(), strict=True)]
-        for i in np.nonzero(units[at] & 0x100)[0].tolist():
-            value = int(units[nodes[i]]) & 0x7FFFFFFF
-            found[prefixes[i].decode("utf-8")] = replacements[value : replacements.index(0, value)]
-    return found
+    The double array is a graph: 224,680 sequences end in 44,288 units. A unit at `p` with the label `c` is a child of the node at `p ^ c`.
+    """
+    children: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for place, unit in enumerate(units):
+        label = unit & 0x800000FF
+        if 0 < label < 256:
+            children[place ^ label].append((label, place ^ _offset(unit)))
+    root = _offset(units[0])
+    joining: set[str] = set()
+    seen, waiting = {root}, [root]
+    while waiting:
+        start = waiting.pop()
+        steps = [(bytes((label,)), node) for label, node in children[start]]
+        while steps:
+            raw, node = steps.pop()
+            if len(raw) < (1 if raw[0] < 0xC0 else 2 if raw[0] < 0xE0 else 3 if raw[0] < 0xF0 else 4):
+                steps += [(raw + bytes((label,)), child) for label, child in children[node]]
+                continue
+            if start != root:
+                joining.add(raw.decode("utf-8"))
+            if node not in seen:
+                seen.add(node)
+                waiting.append(node)
+    spaces = [node for label, node in children[root] if label == 0x20]
+    return joining, any(children[node] for node in spaces)
 
 
-def _children(units: NDArray[np.uint32], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    offset = (units >> 10).astype("i8") << ((units & 0x200) >> 6).astype("i8")
-    children: NDArray[np.int64] = at ^ offset
-    return children
+def _offset(unit: int) -> int:
+    return (unit >> 10) << ((unit & 0x200) >> 6)
 
 
 def _sum(words: NDArray[Any]) -> int:

@@ -85,14 +85,15 @@ class Universal:
 
         from memory_tools import durable
 
+        model = self._model()
         try:
-            content = tables.build(self._model())
-            tables.remove_leftovers(path.parent)
-            durable.replace(path, content)
-            made = _Mapped(tables.load(path), path)
-            if not np.allclose(made.encode(_PROBES, "passage"), self._model().encode(list(_PROBES)), rtol=0, atol=1e-5):
-                durable.remove(path)
-                raise tables.Unusable("the copy and the library disagree")
+            with durable.lock(path, timeout_s=0.0):  # one process makes it, the others need not
+                tables.remove_leftovers(path.parent)
+                durable.replace(path, tables.build(model))
+                made = _Mapped(tables.load(path), path)
+                if not np.allclose(made.encode(_PROBES, "passage"), model.encode(list(_PROBES)), rtol=0, atol=1e-5):
+                    durable.remove(path)
+                    raise tables.Unusable("the copy and the library disagree")
         except (tables.Unusable, MemoryToolsError) as error:
             # No room, a read-only home, a library of another layout: the same vectors, only a second later.
             _log.info("the default encoder starts slowly: %s", error)
