@@ -1,4 +1,8 @@
-"""An encoder's name in, the numbers out that turn stage 1's scores into a relevance in [0, 1] which means the same for all of them."""
+"""An encoder's measured cosines in, the numbers out that turn stage 1's scores into a relevance in [0, 1] which means the same for all.
+
+Relevance is a logistic function of how strong the question's best evidence is anywhere (is there an answer at all?) and, less steeply,
+of how far a block is behind the best one (is this the answer?). The first is what a threshold such as min_score decides on.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """`cosine_floor`: cosine of unrelated texts; `cosine_weight`: the cosine's share in the score; relevance = logistic(slope * (score - middle))."""
+    """logit = slope * evidence - unknown * u + middle - spread * gap, where evidence is of the best block, u says that the question names
+    something that no note holds, and gap is how far a block is behind the best one.
 
-    cosine_floor: float
-    cosine_weight: float
+    `same_scale`: cosines are used as they are; otherwise they are brought to the default encoder's scale by what the corpus shows of them.
+    Negative logits count `doubt` times: what is unlikely is to be below half of min_score too, which a search without results falls back to.
+    """
+
     slope: float
+    unknown: float
     middle: float
+    spread: float
+    doubt: float = 2.0
+    same_scale: bool = True
 
 
-_LEXICAL = Calibration(0.0, 0.0, 8.0, 0.45)
-_BY_NAME = {"default": Calibration(0.0, 0.5, 8.0, 0.55)}
+# The cosine of the default encoder between a question and what has nothing to do with it: median and spread. Measured on the open notes.
+OTHER, OTHER_SPREAD = 0.05, 0.075
 
 
 def for_encoder(name: str | None) -> Calibration:
-    """`name` as in Encoder.name, None or "none": lexical only."""
+    """`name` as in Encoder.name; None or "none": lexical only."""
     if name is None or name == "none":
-        return _LEXICAL
-    return _BY_NAME.get(name, _BY_NAME["default"])
+        return Calibration(slope=4.4, unknown=3.4, middle=-0.5, spread=1.0)
+    return Calibration(slope=3.6, unknown=2.8, middle=-4.2, spread=0.8, same_scale=name.startswith(DEFAULT))
+
+
+DEFAULT = "universal-multilingual-v3"

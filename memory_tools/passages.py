@@ -6,22 +6,32 @@ Import this module inside the function that searches (numpy).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .search import Corpus, Scored
+from memory_tools.likeness import Likeness
+from memory_tools.search import Corpus, Scored
+from memory_tools.snippets import shorten
+
+__all__ = ["Passage", "TextOf", "pick", "shorten"]
 
 TextOf = Callable[[int, int], str]
 """(first, last) -> the file's exact text from the start of block `first` to the end of block `last`, both of one section."""
 
-LONGEST = 1200  # characters; a longer block is shown in part, around the match
+LONGEST = 1200  # characters; what is longer is shown in part, around the match
+MERGED = 600  # characters that blocks are joined up to
+CLOSE = 0.2  # in score: a neighbour that would come next anyway is read better in one piece
+NEAR_EQUAL = 0.8  # in score: of blocks about the same thing the newer one goes first
+HORIZON = 24  # the best candidates, whatever the limit: these are compared with each other for what corrects what
+LOOKED_AT = 16  # likely duplicates of one passage whose texts are compared
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Blocks first..last of one section (positions in the Corpus). `cut`: the part of text(first, last) to show, in characters; None: all of it."""
+    """Blocks first..last of one section (positions in the Corpus). `cut`: the characters of text(first, last) to show; None: all of it."""
 
     first: int
     last: int
@@ -36,30 +46,109 @@ class Passage:
 
 def pick(corpus: Corpus, scored: Scored, *, limit: int, min_score: float, text: TextOf, max_chars: int | None = None) -> list[Passage]:
     """At most `limit` passages with relevance >= min_score, best first; together at most `max_chars` characters (the last one is cut)."""
-    alone = corpus.section_end - corpus.section_first == 1
-    usable = corpus.allowed & (~corpus.heading | alone) & (scored.relevance >= min_score)
-    candidates = np.flatnonzero(usable)
-    order = candidates[np.lexsort((candidates, -scored.score[candidates]))]
     passages: list[Passage] = []
     left = max_chars
-    for position in order[:limit].tolist():
-        if left is not None and left <= 0:
+    for passage in _passages(corpus, scored, min_score, text):
+        if len(passages) >= limit or (left is not None and left <= 0):
             break
-        size = len(text(position, position))
+        whole = text(passage.first, passage.last)
         room = LONGEST if left is None else min(LONGEST, left)
-        cut = (0, room) if size > room else None
-        cosine = float(scored.cosine[position])
-        passages.append(
-            Passage(
-                position,
-                position,
-                float(scored.score[position]),
-                float(scored.relevance[position]),
-                scored.terms_at(position, position),
-                None if np.isnan(cosine) else cosine,
-                cut,
-            )
-        )
+        if len(whole) > room:
+            passage = replace(passage, cut=shorten(whole, passage.terms, room))
+        passages.append(passage)
         if left is not None:
-            left -= min(size, room)
+            left -= min(len(whole), room)
     return passages
+
+
+def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf) -> Iterator[Passage]:
+    usable = np.flatnonzero(np.isfinite(scored.score) & (scored.relevance >= min_score))
+    # Of equals the newer one, then the one that comes first.
+    order = usable[np.lexsort((usable, -corpus.day[usable], -scored.score[usable]))]
+    likeness = Likeness(lambda position: text(position, position))
+    sequence, differs = _newer_first(corpus, scored, order, likeness)
+    open_ = np.zeros(len(corpus), dtype=np.bool_)
+    open_[order] = True
+    ceiling = 1.0
+    for position in sequence:
+        if not open_[position]:
+            continue
+        open_[position] = False
+        twins = [p for p in _alike(corpus, scored, order, open_, position) if p not in differs.get(position, ()) and likeness.same(position, p)]
+        open_[twins] = False
+        first, last = _extent(corpus, scored, open_, position, text)
+        open_[first : last + 1] = False
+        cosines = scored.cosine[first : last + 1]
+        known = cosines[~np.isnan(cosines)]
+        # A newer block that was put before an older one counts as relevant as that one.
+        ceiling = min(ceiling, max([float(scored.relevance[position]), *(float(scored.relevance[p]) for p in differs.get(position, ()))]))
+        yield Passage(
+            first,
+            last,
+            float(scored.score[position]),
+            ceiling,
+            scored.terms_at(first, last),
+            float(known.max()) if known.size else None,
+            similar=len(twins),
+            differs=differs.get(position, ()),
+        )
+
+
+def _newer_first(
+    corpus: Corpus, scored: Scored, order: NDArray[np.int64], likeness: Likeness
+) -> tuple[list[int], dict[int, tuple[int, ...]]]:
+    """The order, but of near-equals about the same thing the newest first; and which older ones each of them may correct."""
+    head = order[:HORIZON].tolist()
+    day = {p: int(corpus.day[p]) for p in head}
+    older: dict[int, tuple[int, ...]] = {}
+    sequence: list[int] = []
+    waiting = list(head)
+    while waiting:
+        best = waiting.pop(0)
+        rivals = [
+            p
+            for p in waiting
+            if day[p] and day[best] and day[p] != day[best] and scored.score[best] - scored.score[p] <= NEAR_EQUAL and likeness.other(best, p)
+        ]
+        newest = max([best, *rivals], key=lambda p: (day[p], -head.index(p)))
+        if newest != best:
+            waiting.remove(newest)
+            waiting.insert(0, best)
+        corrected = tuple(p for p in (best, *rivals) if day[p] < day[newest])
+        if corrected:
+            older[newest] = corrected
+        sequence.append(newest)
+    return sequence + order[HORIZON:].tolist(), older
+
+
+def _alike(corpus: Corpus, scored: Scored, order: NDArray[np.int64], open_: NDArray[np.bool_], position: int) -> list[int]:
+    """Open candidates that may say the same, told without reading them: as long, and as near to the question."""
+    rest = order[open_[order]]
+    chars = corpus.chars[position]
+    close = np.abs(corpus.chars[rest] - chars) <= 4 + 0.15 * chars
+    close &= np.abs(scored.lexical[rest] - scored.lexical[position]) <= 0.1
+    if not np.isnan(scored.cosine[position]):
+        close &= ~(np.abs(scored.cosine[rest] - scored.cosine[position]) > 0.06)
+    found: list[int] = rest[close][:LOOKED_AT].tolist()
+    return found
+
+
+def _extent(corpus: Corpus, scored: Scored, open_: NDArray[np.bool_], position: int, text: TextOf) -> tuple[int, int]:
+    """The run of blocks around one that is read better in one piece: neighbours nearly as good, and what a colon announces."""
+    first = last = position
+    size = int(corpus.chars[position])
+    begin, end = int(corpus.section_first[position]), int(corpus.section_end[position])
+    least = scored.score[position] - CLOSE
+    while True:
+        sides = [p for p in (first - 1, last + 1) if begin <= p < end and open_[p] and scored.score[p] >= least]
+        if not sides:
+            break
+        best = max(sides, key=lambda p: (float(scored.score[p]), -p))
+        size += int(corpus.chars[best]) + 1
+        if size > MERGED:
+            return first, last
+        first, last = min(first, best), max(last, best)
+    after = last + 1
+    if after < end and open_[after] and size + corpus.chars[after] < MERGED and text(last, last).rstrip().endswith((":", "：")):
+        last = after
+    return first, last

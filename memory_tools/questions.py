@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from memory_tools.tokens import tokenize
+from memory_tools.tokens import STOP, tokenize
 
 _WHEN = re.compile(
-    r"\b(?:when|how long|how recently|since when|what (?:year|month|date|day|time)|which (?:year|month|date|day))\b"
-    r"|\b(?:wann|seit wann|wie lange|quand|cuándo|cuando|quando|когда|сколько времени)\b"
+    r"(?:^|[.?!,;:]|\b(?:and|or|since|know|remember|say|said|tell))\s*(?:exactly\s+)?when\b"  # not "what helps when it rains"
+    r"|\b(?:how long|how recently|what (?:year|month|date|day|time)|which (?:year|month|date|day))\b"
+    r"|(?:^|[.?!,;:¿])\s*(?:wann|quand|cuándo|quando|когда)\b|\b(?:seit wann|bis wann|wie lange|depuis quand|desde cuándo|сколько времени)\b"
     r"|什么时候|何时|何時|几点|哪天|哪一天|多久|哪年|几月|几号|いつ|何日|何月|언제|며칠",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[^\W\d_]{2,}")
 _PIECE = re.compile(r"\s+|[^\s]+")
 _UNSPACED = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\U00020000-\U000323af]")
 
@@ -20,6 +22,18 @@ _UNSPACED = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\U00020000-\U000323af]")
 def asks_when(text: str) -> bool:
     """Whether the answer is a time."""
     return _WHEN.search(text) is not None
+
+
+def names(text: str) -> list[list[str]]:
+    """What looks like a name: words in title case that do not begin a sentence, each as its tokens."""
+    found = []
+    for match in _WORD.finditer(text):
+        word = match[0]
+        before = text[: match.start()].rstrip(" \t\n\"'“‘«(*_")
+        if not before or before[-1] in ".!?:;。！？" or not (word[0].isupper() and word[1:].islower()) or word.lower() in STOP:
+            continue
+        found.append(tokenize(word))
+    return [tokens for tokens in found if tokens]
 
 
 def without(text: str, names: Collection[str]) -> str:

@@ -12,8 +12,8 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_tools import dates, lexical, questions, traits
-from memory_tools.calibration import Calibration
+from memory_tools import dates, lexical, questions, ranker, traits
+from memory_tools.calibration import OTHER, OTHER_SPREAD, Calibration
 from memory_tools.dates import DayRange
 from memory_tools.lexical import Floats, Ints, Postings
 from memory_tools.tokens import Term, query_terms
@@ -67,7 +67,8 @@ class Corpus:
 class Query:
     """One question: `phrasings` (at least one, each tokens.query_terms of one wording), a weaker `context`, and the days that it names.
 
-    `wordings`: what to encode for each phrasing (see `read`). `asks_when`: it wants a time.
+    `wordings`: what to encode for each phrasing (see `read`). `asks_when`: it wants a time. `unknown`: for each phrasing, in [0, 1],
+    whether it names somebody or something that no note holds.
     """
 
     phrasings: tuple[tuple[Term, ...], ...]
@@ -75,6 +76,7 @@ class Query:
     days: tuple[DayRange, ...] = ()
     wordings: tuple[str, ...] = ()
     asks_when: bool = False
+    unknown: tuple[float, ...] = ()
 
 
 def read(phrasings: Sequence[str], context: str | None, now: datetime, corpus: Corpus, postings: Postings) -> Query:
@@ -89,6 +91,7 @@ def read(phrasings: Sequence[str], context: str | None, now: datetime, corpus: C
         tuple(dict.fromkeys(day for p in phrasings for day in dates.query_days(p, now))),
         tuple(questions.without(p, _speakers(corpus, matcher, t)) for p, t in zip(phrasings, terms, strict=True)),
         any(questions.asks_when(p) for p in phrasings),
+        tuple(_unknown(p, t, matcher) for p, t in zip(phrasings, terms, strict=True)),
     )
 
 
@@ -114,30 +117,9 @@ class Scored:
         return tuple(sorted(found, key=lambda term: (-self.weights[term], term)))
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """A small linear ranker; one set for notes, one for conversations, where the turns around a turn say what it is about."""
-
-    own: float
-    near: float
-    wide: float
-    neighbours: float  # what the blocks before and after match on their own, where they would be the better answer
-    answers: float  # the block before asks, and matches
-    cosine: float
-    near_cosine: float
-
-
-# Fitted (softmax over the blocks of a question, one conversation held out in turn) on conversations and on notes in eight languages,
-# then rounded; figures and what did not help are in benchmarks/README.md.
-NOTE = Weights(own=3.5, near=1.0, wide=0.0, neighbours=0.0, answers=0.0, cosine=6.0, near_cosine=0.0)
-TURN = Weights(own=-0.5, near=2.5, wide=2.2, neighbours=-2.1, answers=1.9, cosine=1.1, near_cosine=2.3)
-HEADING, HEADING_COSINE = 1.5, 0.7  # a note's heading says what it is about; a conversation's is a time or a place
-ASKING = -0.25  # a question is rarely the answer
-SPEAKER = 0.73  # said by the one who is asked about
-WHEN = 0.43  # the question asks when, and the block says a time
-LENGTH = 0.08  # for each factor e of length
-ON_DAY, IN_MONTH, IN_YEAR = 1.5, 1.1, 0.3  # the note is of the day, the month (up to a season), the year that the question names
 CONTEXT = 0.15
+FEW = 20  # blocks; below, the middle of their cosines says nothing
+DAY_EVIDENCE = 0.7  # a note of the day that was asked for is evidence by itself, though less than its words
 
 
 def score(
@@ -148,72 +130,76 @@ def score(
     context_cosine: Floats | None,
     calibration: Calibration,
 ) -> Scored:
-    """Score every block. `cosines`: for each phrasing float32[n] with NaN where a block has no vector, or None (no encoder)."""
+    """Score every block. `cosines`: for each phrasing float32[n] with NaN where a block has no vector, or None (no encoder).
+
+    Blocks that are not allowed, headings of sections that have more, and blocks without any evidence get no score (-inf) and relevance 0.
+    """
     n = len(corpus)
     matcher = lexical.Matcher(corpus, postings)
+    on_day = ranker.on_day(corpus, query.days)
+    shown = corpus.allowed & (~corpus.heading | (corpus.section_end - corpus.section_first == 1))
     best = np.full(n, -np.inf, dtype=np.float32)
     own = np.zeros(n, dtype=np.float32)
     nearest = np.full(n, np.nan, dtype=np.float32)
-    for terms, cosine in zip(query.phrasings, cosines, strict=True):
+    held = on_day > 0
+    strength = -np.inf
+    for i, (terms, cosine) in enumerate(zip(query.phrasings, cosines, strict=True)):
         names = _speakers(corpus, matcher, terms)
         match = matcher.match(terms, names)
-        total = _evidence(corpus, match, cosine)
+        held |= (match.own > 0) | (match.near > 0) | (match.wide > 0)
+        if cosine is not None:
+            held |= ~np.isnan(cosine)
+            nearest = np.fmax(nearest, cosine)
+        total = ranker.evidence(corpus, match, _on_scale(cosine, calibration))
+        if shown.any():
+            unknown = query.unknown[i] if query.unknown else 0.0
+            strongest = float((total + DAY_EVIDENCE * on_day)[shown].max())
+            strength = max(strength, calibration.slope * strongest - calibration.unknown * unknown + calibration.middle)
         for name in sorted(names):
-            said = matcher.postings(traits.LABEL_MARK + name)[0]
-            total[said] += SPEAKER / len(names)
+            total[matcher.postings(traits.LABEL_MARK + name)[0]] += ranker.SPEAKER / len(names)
         best = np.maximum(best, total)
         own = np.maximum(own, match.own)
-        if cosine is not None:
-            nearest = np.fmax(nearest, cosine)
-    best += _place(corpus, query)
+    best += ranker.place(corpus, query.asks_when) + on_day
     if query.context or context_cosine is not None:
-        best += CONTEXT * _evidence(corpus, matcher.match(query.context), context_cosine)
-    relevance = 1.0 / (1.0 + np.exp(-calibration.slope * (best - calibration.middle)))
-    best = np.where(corpus.allowed, best, -np.inf).astype(np.float32)
-    relevance = np.where(corpus.allowed, relevance, 0.0).astype(np.float32)
+        best += CONTEXT * ranker.evidence(corpus, matcher.match(query.context), _on_scale(context_cosine, calibration))
+    best = np.where(shown & held, best, -np.inf).astype(np.float32)
+    relevance = _relevance(best, strength, calibration)
     return Scored(best, relevance, own, nearest, {t: w for t, (w, _) in matcher.known.items()}, matcher.weights)
 
 
-def _evidence(corpus: Corpus, match: lexical.Match, cosine: Floats | None) -> Floats:
-    """What a block and its surroundings hold of the question: float32[n]."""
-    turn = corpus.turn
-    before, after = _shifted(corpus, match.own, 1), _shifted(corpus, match.own, -1)
-    asked = _shifted(corpus, match.own * ((corpus.flags & traits.QUESTION) > 0), 1)
-    head = corpus.section_first
-    headed = corpus.heading[head] & ~corpus.heading & ~turn
-    note = NOTE.own * match.own + NOTE.near * match.near + HEADING * match.own[head] * headed
-    talk = TURN.own * match.own + TURN.near * match.near + TURN.wide * match.wide + TURN.neighbours * (before + after) + TURN.answers * asked
-    if cosine is not None:
-        known = np.nan_to_num(cosine, nan=0.0)
-        note += NOTE.cosine * known + HEADING_COSINE * known[head] * headed
-        talk += TURN.cosine * known + TURN.near_cosine * _near_mean(corpus, known)
-    return np.where(turn, talk, note).astype(np.float32)
+def _on_scale(cosine: Floats | None, calibration: Calibration) -> Floats | None:
+    """Cosines on the default encoder's scale, 0 where there are none.
+
+    Most blocks have nothing to do with a question, so the middle of its cosines is that of unrelated texts, whatever the encoder.
+    """
+    if cosine is None:
+        return None
+    scaled = cosine
+    if not calibration.same_scale:
+        known = cosine[~np.isnan(cosine)]
+        if known.size >= FEW:
+            low, middle, high = np.quantile(known, (0.25, 0.5, 0.75))
+            scaled = OTHER + OTHER_SPREAD / max(0.741 * (high - low), 0.01) * (cosine - middle)
+    return np.nan_to_num(scaled, nan=0.0).astype(np.float32)
 
 
-def _near_mean(corpus: Corpus, cosine: Floats) -> Floats:
-    content = ~corpus.heading
-    return lexical.between(corpus, cosine * content, lexical.NEAR) / np.maximum(
-        lexical.between(corpus, content.astype(np.float32), lexical.NEAR), 1.0
-    )
-
-
-def _place(corpus: Corpus, query: Query) -> Floats:
-    """What speaks for a block whatever it says: its kind, its length, its day."""
-    out = (LENGTH * np.log(np.maximum(corpus.chars, 1))).astype(np.float32)
-    out += ASKING * ((corpus.flags & traits.QUESTION) > 0)
-    if query.asks_when:
-        out += WHEN * ((corpus.flags & traits.TIMED) > 0)
-    if query.days:
-        near = np.zeros_like(out)
-        day = corpus.day.astype(np.float32)
-        for r in query.days:
-            # What happened is told on the day or soon after, rarely before.
-            late, early = np.maximum(day - r.last, 0), np.maximum(r.first - day, 0)
-            span = r.last - r.first
-            gain = (ON_DAY if span <= 7 else IN_MONTH if span <= 100 else IN_YEAR) * r.weight
-            near = np.maximum(near, gain * np.exp(-late / 3 - early / 1.5))
-        out += np.where(corpus.day > 0, near, 0)
+def _relevance(best: Floats, strength: float, calibration: Calibration) -> Floats:
+    out = np.zeros_like(best)
+    scored = np.isfinite(best)
+    if scored.any():
+        behind = best[scored].max() - best[scored]
+        logit = strength - calibration.spread * behind
+        out[scored] = 1.0 / (1.0 + np.exp(-np.where(logit < 0, calibration.doubt * logit, logit)))
     return out
+
+
+def _unknown(text: str, terms: Sequence[Term], matcher: lexical.Matcher) -> float:
+    """1 where the question names something that no note holds; half where the notes may be in another language than the question."""
+    if not any(all(not matcher.postings(token)[0].size for token in name) for name in questions.names(text)):
+        return 0.0
+    stops = [term for term in terms if term.kind == "stop"]
+    known = sum(matcher.postings(term.text)[0].size > 0 for term in stops)
+    return 0.5 + 0.5 * (known / len(stops) if stops else 0.0)
 
 
 def _speakers(corpus: Corpus, matcher: lexical.Matcher, terms: Sequence[Term]) -> frozenset[str]:
@@ -221,14 +207,6 @@ def _speakers(corpus: Corpus, matcher: lexical.Matcher, terms: Sequence[Term]) -
     if not corpus.turn.any():
         return frozenset()
     return frozenset(t.text for t in terms if t.kind != "stop" and len(t.text) > 1 and matcher.postings(traits.LABEL_MARK + t.text)[0].size >= 2)
-
-
-def _shifted(corpus: Corpus, values: Floats, step: int) -> Floats:
-    """The values of the block before (step 1) or after (-1) in the same section, 0 where there is none or it is the heading."""
-    out = np.zeros_like(values)
-    to, of = (slice(1, None), slice(None, -1)) if step > 0 else (slice(None, -1), slice(1, None))
-    out[to] = values[of] * ((corpus.section[to] == corpus.section[of]) & ~corpus.heading[of])
-    return out
 
 
 def _spans(group: NDArray[np.int32]) -> tuple[Ints, Ints]:

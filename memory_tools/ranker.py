@@ -1,0 +1,96 @@
+"""How well blocks match a question in, one number for each out: a small linear ranker over what a block and its surroundings hold. Pure numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory_tools import lexical, traits
+from memory_tools.dates import DayRange
+from memory_tools.lexical import Floats
+
+if TYPE_CHECKING:
+    from memory_tools.search import Corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One set for notes, one for conversations, where the turns around a turn say what it is about."""
+
+    own: float
+    near: float
+    wide: float
+    neighbours: float  # what the blocks before and after match on their own, where they would be the better answer
+    answers: float  # the block before asks, and matches
+    cosine: float
+    near_cosine: float
+
+
+# Fitted (softmax over the blocks of a question, one conversation held out in turn) on conversations and on notes in eight languages,
+# then rounded; figures and what did not help are in benchmarks/README.md.
+NOTE = Weights(own=3.5, near=1.0, wide=0.0, neighbours=0.0, answers=0.0, cosine=5.0, near_cosine=0.0)
+TURN = Weights(own=-0.5, near=2.5, wide=2.2, neighbours=-2.1, answers=1.9, cosine=1.1, near_cosine=2.3)
+HEADING, HEADING_COSINE = 1.5, 0.7  # a note's heading says what it is about; a conversation's is a time or a place
+ASKING = -0.25  # a question is rarely the answer
+SPEAKER = 0.73  # said by the one who is asked about
+WHEN = 0.43  # the question asks when, and the block says a time
+BARE = -1.0  # a heading without text under it: mostly the title of what follows
+LENGTH = 0.04  # for each factor e of length
+ON_DAY, IN_MONTH, IN_YEAR = 1.5, 1.1, 0.3  # the note is of the day, the month (up to a season), the year that the question names
+
+
+def evidence(corpus: Corpus, match: lexical.Match, cosine: Floats | None) -> Floats:
+    """What a block and its surroundings hold of the question: float32[n]. `cosine`: on the default encoder's scale, 0 where unknown."""
+    turn = corpus.turn
+    before, after = _shifted(corpus, match.own, 1), _shifted(corpus, match.own, -1)
+    asked = _shifted(corpus, match.own * ((corpus.flags & traits.QUESTION) > 0), 1)
+    head = corpus.section_first
+    headed = corpus.heading[head] & ~corpus.heading & ~turn
+    note: Floats = NOTE.own * match.own + NOTE.near * match.near + HEADING * match.own[head] * headed
+    talk = TURN.own * match.own + TURN.near * match.near + TURN.wide * match.wide + TURN.neighbours * (before + after) + TURN.answers * asked
+    if cosine is not None:
+        note += NOTE.cosine * cosine + HEADING_COSINE * cosine[head] * headed
+        talk += TURN.cosine * cosine + TURN.near_cosine * _near_mean(corpus, cosine)
+    both: Floats = np.where(turn, talk, note).astype(np.float32)
+    return both
+
+
+def place(corpus: Corpus, asks_when: bool) -> Floats:
+    """What speaks for a block whatever it says: its kind and its length."""
+    out: Floats = (LENGTH * np.log(np.maximum(corpus.chars, 1))).astype(np.float32)
+    out += ASKING * ((corpus.flags & traits.QUESTION) > 0)
+    out += BARE * corpus.heading
+    if asks_when:
+        out += WHEN * ((corpus.flags & traits.TIMED) > 0)
+    return out
+
+
+def on_day(corpus: Corpus, days: Sequence[DayRange]) -> Floats:
+    """What the day of its note adds to a block. What happened is told on the day or soon after, rarely before."""
+    best: Floats = np.zeros(len(corpus), dtype=np.float32)
+    day = corpus.day.astype(np.float32)
+    for r in days:
+        span = r.last - r.first
+        gain = (ON_DAY if span <= 7 else IN_MONTH if span <= 100 else IN_YEAR) * r.weight
+        near = gain * np.exp(-np.maximum(day - r.last, 0) / 3 - np.maximum(r.first - day, 0) / 1.5)
+        best = np.maximum(best, np.asarray(near, dtype=np.float32))
+    dated: Floats = np.where(corpus.day > 0, best, 0).astype(np.float32)
+    return dated
+
+
+def _near_mean(corpus: Corpus, cosine: Floats) -> Floats:
+    content = (~corpus.heading).astype(np.float32)
+    sums = lexical.between(corpus, cosine * content, lexical.NEAR)
+    mean: Floats = sums / np.maximum(lexical.between(corpus, content, lexical.NEAR), 1.0)
+    return mean
+
+
+def _shifted(corpus: Corpus, values: Floats, step: int) -> Floats:
+    """The values of the block before (step 1) or after (-1) in the same section, 0 where there is none or it is the heading."""
+    out = np.zeros_like(values)
+    to, of = (slice(1, None), slice(None, -1)) if step > 0 else (slice(None, -1), slice(1, None))
+    out[to] = values[of] * ((corpus.section[to] == corpus.section[of]) & ~corpus.heading[of])
+    return out
