@@ -168,3 +168,24 @@ def test_real_weights_give_a_query_the_same_vector_alone_and_among_others(minilm
 def test_a_name_that_is_nowhere_is_unavailable_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unavailable, match="cannot open no-such-owner/no-such-model"):
         SentenceTransformers("no-such-owner/no-such-model").encode(["a"], "query")
+
+
+def linked(model: SentenceTransformers, folder: Path, prompts: str | None = None) -> SentenceTransformers:
+    """The same weights under another name, with its own configuration of prompts."""
+    assert model._folder is not None
+    folder.mkdir()
+    for path in model._folder.iterdir():
+        (folder / path.name).symlink_to(path)
+    if prompts is not None:
+        (folder / "config_sentence_transformers.json").unlink()
+        (folder / "config_sentence_transformers.json").write_text(f'{{"prompts": {prompts}}}')
+    return SentenceTransformers(str(folder))
+
+
+@apply(weights)
+def test_prefixes_reach_the_model_by_its_name_or_by_its_own_configuration(minilm: SentenceTransformers, tmp_path: Path) -> None:
+    by_name = linked(minilm, tmp_path / "e5-small")
+    configured = linked(minilm, tmp_path / "e5-base", '{"query": "ask: ", "document": "read: "}')
+    for encoder, query, passage in ((by_name, "query: ", "passage: "), (configured, "ask: ", "read: ")):
+        np.testing.assert_allclose(encoder.encode(["cats"], "query"), minilm.encode([f"{query}cats"], "query"), atol=1e-5)
+        np.testing.assert_allclose(encoder.encode(["cats"], "passage"), minilm.encode([f"{passage}cats"], "query"), atol=1e-5)
