@@ -24,7 +24,7 @@ ORDER = (
     ("calibration", "lexical", "search", "passages", "masking_names", "masking_rules", "masking"),
     # stores
     ("postings", "vectors", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine", "checking"),
-    ("entries", "attach", "scores_merge", "scores", "receipts", "credit", "archive"),
+    ("entries", "attach", "scores_merge", "scores", "receipts", "credit", "standing", "archived", "archive"),
     ("judge_rules", "judge_openai", "judge", "tool_files", "tool_calls", "tool_memory"),
     # the one module that knows all the stages
     ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
