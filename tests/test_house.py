@@ -21,11 +21,13 @@ ORDER = (
     ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),
     ("stems", "tokens", "date_words", "dates", "traits", "questions"),
     ("encoders", "settings", "history", "utility", "sketches", "likely", "identity"),
-    ("calibration", "lexical", "search", "passages", "masking_names", "masking_rules", "masking"),
+    ("calibration", "lexical", "ranker", "search", "likeness", "snippets", "passages"),
+    ("masking_names", "masking_rules", "masking"),
     # stores
-    ("postings", "vectors", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine", "checking"),
-    ("entries", "attach", "scores_merge", "scores", "receipts", "credit", "standing", "archived", "archive"),
-    ("judge_rules", "judge_openai", "judge", "tool_files", "tool_calls", "tool_memory"),
+    ("entries", "standing", "attach", "scores_merge", "scores", "receipts"),
+    ("postings", "vectors", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine"),
+    ("credit", "naming", "archived", "archive", "checking"),
+    ("tool_names", "tool_records", "tool_files", "tool_calls", "judge_rules", "judge_openai", "judge", "tool_memory"),
     # the one module that knows all the stages
     ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
     ("skill", "watch_folders", "watch_events", "watch_state", "watch", "bench"),
