@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import IO
 
-from memory_tools.errors import Busy, Forbidden, MemoryToolsError, NotFound
+from memory_tools.errors import Busy, Forbidden, InvalidInput, MemoryToolsError, NotFound
 from memory_tools.records import (
     CheckReport,
     Excerpt,
@@ -42,6 +42,8 @@ def failure(error: BaseException) -> MemoryToolsError:
     """Any exception as the error that a face shows: ours as it is, the system's by its true cause, the rest as an internal one."""
     if isinstance(error, MemoryToolsError):
         return error
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidInput("half a surrogate pair is no character", "send text as UTF-8")
     if isinstance(error, OSError):
         kind = Forbidden if isinstance(error, PermissionError) else NotFound if isinstance(error, FileNotFoundError) else Busy
         place = f"{error.filename}: " if error.filename else ""

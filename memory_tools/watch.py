@@ -153,7 +153,7 @@ class Watcher:
             self._tell()
             if time.monotonic() - last_day > DAY_S:
                 last_day = time.monotonic()
-                self._guarded(self.memory.recalculate)
+                self._carry_scores()
             hinted = self._wait(self._poll_s if self.polling or not self._watched else RESCAN_S)
 
     def _arm(self) -> None:
@@ -190,10 +190,14 @@ class Watcher:
     def _look(self) -> None:
         report = self._guarded(self.memory.sync)
         if isinstance(report, SyncReport) and (report.changed or report.removed):
-            # Addresses in the scores follow the notes now, while both sides of the edit are known.
-            self._guarded(self.memory.carry_scores)
+            self._carry_scores()
             if self._on_change is not None:
                 self._on_change(Change(datetime.now(UTC), report))
+
+    def _carry_scores(self) -> None:
+        """Let the addresses in the scores follow the notes. Without scores nothing is made: not even a folder that was just removed."""
+        if (self.memory.config.workspace / "memory" / "utility-scores.json").exists():
+            self._guarded(self.memory.recalculate)
 
     def _guarded(self, act: Callable[[], object]) -> object | None:
         """The result, or None where it failed in a way that may pass: a busy disk, a folder away for a moment."""

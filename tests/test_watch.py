@@ -153,7 +153,8 @@ def test_a_folder_missing_at_start_or_made_again_is_watched(root: Path) -> None:
 
 def test_the_whole_workspace_removed_and_made_again_is_watched(root: Path) -> None:
     with watching(root, poll_s=0.2) as (watcher, seen):
-        shutil.rmtree(root)
+        shutil.rmtree(root, ignore_errors=True)  # the watcher may write beside it meanwhile
+        shutil.rmtree(root, ignore_errors=True)
         time.sleep(1.0)
         seen.changes.clear()
         (root / "memory").mkdir(parents=True)
