@@ -8,7 +8,11 @@ only the newest bucket. Ids are never used twice, so a deleted block's postings 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from array import array
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 BUCKET_BITS = 16  # ids in one row; the offset of an id in its bucket fits 16 bits
 MOST = 255  # term frequencies are capped here; BM25 is flat long before
@@ -20,23 +24,38 @@ class Writer:
     """Collects the postings of new blocks and adds them in one go. Ids must rise from call to call."""
 
     def __init__(self) -> None:
-        self._lists: dict[tuple[int, str], bytearray] = {}
+        self._lists: defaultdict[str, array[int]] = defaultdict(partial(array, "Q"))  # term -> id << 8 | frequency
 
     def add(self, block: int, counts: Mapping[str, int]) -> None:
-        bucket, low = block >> BUCKET_BITS, block & 0xFFFF
-        head = low.to_bytes(2, "little")
         for term, count in counts.items():
-            self._lists.setdefault((bucket, term), bytearray()).extend(head + min(count, MOST).to_bytes(1, "little"))
+            self._lists[term].append(block << 8 | min(count, MOST))
 
     def flush(self, connection: sqlite3.Connection) -> None:
         """Append to what is stored; inside the caller's transaction."""
-        rows = ((term, bucket, bytes(docs)) for (bucket, term), docs in sorted(self._lists.items()))
         # `||` on blobs yields text in SQLite, hence the cast back; both sides are blobs, so no byte is touched.
         connection.executemany(
             "INSERT INTO postings VALUES (?, ?, ?) ON CONFLICT (term, bucket) DO UPDATE SET docs = CAST(docs || excluded.docs AS BLOB)",
-            rows,
+            self._rows(),
         )
-        self._lists = {}
+        self._lists.clear()
+
+    def _rows(self) -> Iterator[tuple[str, int, bytes]]:
+        """All lists packed at once: a call of numpy for each term would cost more than the packing."""
+        import numpy as np
+
+        terms = sorted(self._lists)
+        values = np.frombuffer(b"".join(self._lists[term].tobytes() for term in terms), dtype=np.uint64)
+        ids = values >> np.uint64(8)
+        packed = np.empty(values.size, dtype=[("low", "<u2"), ("count", "u1")])
+        packed["low"], packed["count"] = ids & np.uint64(0xFFFF), values & np.uint64(0xFF)
+        raw, buckets = packed.tobytes(), (ids >> np.uint64(BUCKET_BITS)).tolist()
+        at = 0
+        for term in terms:
+            end = at + len(self._lists[term])
+            while at < end:
+                last = end if buckets[end - 1] == buckets[at] else bisect_right(buckets, buckets[at], at, end)
+                yield term, buckets[at], raw[3 * at : 3 * last]
+                at = last
 
 
 def read(connection: sqlite3.Connection, term: str) -> Iterable[tuple[int, bytes]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from memory_tools.index import Index
 
-CHUNK_FILES = 200  # new files in one transaction, so that a long first index can be stopped and gone on with
+CHUNK_BYTES = 1_000_000  # of new files in one transaction, so that a long first index can be stopped and gone on with
 
 Read = Callable[[Found], Text]
 
@@ -50,7 +50,8 @@ def take_in(
     if before:
         chunks = [fresh]
     elif familiar or gone:  # sections may have moved among these and the new files, so they are matched in one go
-        chunks = [familiar + fresh[:CHUNK_FILES], *_chunks(fresh[CHUNK_FILES:])]
+        first, *others = _chunks(fresh)
+        chunks = [familiar + first, *others]
     else:
         chunks = _chunks(fresh)
     changed: list[str] = []
@@ -66,8 +67,17 @@ def take_in(
     return Taken(tuple(changed), tuple(gone), tuple(skipped))
 
 
-def _chunks(found: list[Found]) -> list[list[Found]]:
-    return [found[i : i + CHUNK_FILES] for i in range(0, len(found), CHUNK_FILES)]
+def _chunks(found: Sequence[Found]) -> list[list[Found]]:
+    """At least one, in the order given."""
+    chunks: list[list[Found]] = [[]]
+    size = 0
+    for one in found:
+        if chunks[-1] and size + one.stat.size > CHUNK_BYTES:
+            chunks.append([])
+            size = 0
+        chunks[-1].append(one)
+        size += one.stat.size
+    return chunks
 
 
 def _forget_texts(index: Index) -> None:
