@@ -30,7 +30,7 @@ class Usage:
     pinned: bool = False
     muted: bool = False
     prior: float | None = None
-    q: float | None = None  # MemRL's running value in [-1, 1]; None: 0
+    q: float | None = None  # MemRL's running value in [-1, 1]; None: not kept so far
 
 
 def success_rate_of(usage: Usage) -> float | None:
@@ -66,7 +66,7 @@ def resolve(usage: Usage, outcome: bool | None, now: datetime, weight: float = 1
         return usage
     uses, success, fail = counts(usage)
     success, fail = (_whole(success + weight), fail) if outcome else (success, _whole(fail + weight))
-    q = running_q(usage)
+    q = running_q(usage, settings)
     q += (settings or Settings()).memrl_alpha * weight * ((1.0 if outcome else -1.0) - q)
     return replace(
         usage,
@@ -79,9 +79,19 @@ def resolve(usage: Usage, outcome: bool | None, now: datetime, weight: float = 1
     )
 
 
-def running_q(usage: Usage) -> float:
-    """MemRL's Q in [-1, 1]; 0 where none was kept."""
-    return 0.0 if usage.q is None or math.isnan(usage.q) else min(max(usage.q, -1.0), 1.0)
+def running_q(usage: Usage, settings: Settings | None = None) -> float:
+    """MemRL's Q in [-1, 1]: 0 where never judged; for counts of a file without q, where as many steps at their rate would have led."""
+    if usage.q is not None and not math.isnan(usage.q):
+        return min(max(usage.q, -1.0), 1.0)
+    _, success, fail = counts(usage)
+    if success + fail <= 0:
+        return 0.0
+    return (success - fail) / (success + fail) * (1.0 - forgotten(success + fail, settings))
+
+
+def forgotten(judged: float, settings: Settings | None = None) -> float:
+    """What is left in Q of its start after so many judged uses."""
+    return float((1.0 - (settings or Settings()).memrl_alpha) ** judged)
 
 
 def aware(moment: datetime) -> datetime:
