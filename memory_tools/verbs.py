@@ -95,22 +95,27 @@ def checked(params: tuple[Param, ...], arguments: Mapping[str, object]) -> Argum
     return out
 
 
-def _value(param: Param, value: object) -> object:
-    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+def _value(param: Param, value: Any) -> object:
+    is_text, is_list = isinstance(value, str), isinstance(value, list)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+    is_whole = is_number and float(value).is_integer()
     fits = {
-        "text": lambda: isinstance(value, str),
-        "texts": lambda: isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
-        "whole": lambda: is_whole,
-        "number": lambda: isinstance(value, int | float) and not isinstance(value, bool),
-        "flag": lambda: isinstance(value, bool),
-        "place": lambda: is_whole or isinstance(value, str),
-        "used": lambda: isinstance(value, list) and all(isinstance(item, int | str) and not isinstance(item, bool) for item in value),
-    }[param.kind]()
-    if not fits:
+        "text": is_text,
+        "texts": is_text or (is_list and all(isinstance(item, str) for item in value)),
+        "whole": is_whole,
+        "number": is_number,
+        "flag": isinstance(value, bool),
+        "place": is_whole or is_text,
+        "used": is_list and all(isinstance(item, int | str) and not isinstance(item, bool) for item in value),
+    }
+    if not fits[param.kind]:
         raise InvalidInput(f"{param.name}: expected {_KINDS[param.kind][1]}, not {_shown(value)}")
     if param.choices and value not in param.choices:
         raise InvalidInput(f"{param.name}: expected one of {', '.join(param.choices)}, not {_shown(value)}")
-    return int(value) if is_whole and param.kind in ("whole", "place") and isinstance(value, int | float) else value
+    if is_text or not is_number:
+        return value
+    # 2 and 2.0 are the same JSON number, and every face must say the same of it.
+    return float(value) if param.kind == "number" else int(value)
 
 
 def _shown(value: object) -> str:
