@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from memory_tools import likely
 from memory_tools.records import Section, Trace
 from memory_tools.sketches import normalised, trace_parts
+from memory_tools.whereabouts import moves, names
 
 __all__ = ["VERSION", "Matching", "body_of", "match", "new_id", "normalised", "trace_of", "trace_parts"]
 
@@ -114,7 +115,7 @@ def _same_place(old: Sequence[Trace], new: Sequence[Trace], take: _Take) -> None
     for j, t in enumerate(new):
         by_slug[t.path, t.slug, t.body].append(j)
     for i, t in enumerate(old):
-        for name in likely.names(t):
+        for name in names(t):
             for j in by_slug.get((t.path, name, t.body), ()):
                 take(i, j, "slug")
 
@@ -130,7 +131,7 @@ def _same_body(
     for j in free:
         if new[j].body in gone:
             come[new[j].body].append(j)
-    moved = likely.moves(old, new, pairs)
+    moved = moves(old, new, pairs)
     for body in sorted(come):
         ours, theirs = gone[body], come[body]
         if len(ours) * len(theirs) > _ZIP:
@@ -150,7 +151,7 @@ def _same_name(old: Sequence[Trace], new: Sequence[Trace], left: Iterable[int], 
     come: dict[tuple[str, str], list[int]] = defaultdict(list)
     for side, traces, numbers in ((gone, old, left), (come, new, free)):
         for n in numbers:
-            for name in likely.names(traces[n]):
+            for name in names(traces[n]):
                 side[traces[n].body, name].append(n)
     for key, ours in sorted(gone.items()):
         if len(ours) == len(come.get(key, ())) == 1 and key[1]:
@@ -159,7 +160,7 @@ def _same_name(old: Sequence[Trace], new: Sequence[Trace], left: Iterable[int], 
 
 def _closeness(old: Trace, new: Trace, moved: Mapping[str, str]) -> int:
     same_file = new.path == moved.get(old.path, old.path)
-    return 2 * same_file + (not likely.names(old).isdisjoint(likely.names(new)))
+    return 2 * same_file + (not names(old).isdisjoint(names(new)))
 
 
 def _place(trace: Trace) -> tuple[str, int, str]:

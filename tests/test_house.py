@@ -20,7 +20,7 @@ ORDER = (
     ("nearest", "durable", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
     ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),
     ("stems", "tokens", "date_words", "dates", "traits", "questions"),
-    ("encoders", "settings", "history", "utility", "sketches", "likely", "identity"),
+    ("encoders", "settings", "history", "utility", "sketches", "whereabouts", "likely", "identity"),
     ("calibration", "lexical", "ranker", "search", "likeness", "snippets", "passages"),
     ("masking_names", "masking_rules", "masking"),
     # stores
