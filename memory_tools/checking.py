@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memory_tools import files, postings
+from memory_tools import files, postings, watch_state
 from memory_tools.errors import MemoryToolsError
 from memory_tools.records import CheckReport, Finding, Status
 from memory_tools.searched import searched_text
@@ -37,6 +37,10 @@ def status(engine: Engine, credit: Credit) -> Status:
     degraded = engine.degraded()
     if with_encoder and counts["pending"]:
         degraded.append(f"vectors_pending:{counts['pending']}")
+    if index.folder is not None:
+        words, said = watch_state.told(index.folder)
+        degraded += words
+        warnings += said
     return Status(
         workspace=str(engine.config.workspace),
         index="in memory" if index.in_memory else str(index.folder),

@@ -39,18 +39,18 @@ def write(path: Path | None, problem: str = "") -> None:
         durable.replace(path, (json.dumps({"problem": problem}, ensure_ascii=False) + "\n").encode())
 
 
-def problems(folder: Path) -> tuple[str, ...]:
-    """What to tell of the watcher that was started last: nothing where there is none or it is well."""
+def told(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of the watcher that was started last: words for `degraded`, and warnings. Both empty where there is none or it is well."""
     path = folder / FILE
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return ()
+        return (), ()
     try:
         with durable.lock(path, timeout_s=0.0):
-            return ("the watcher has died without a word; searches still see every change, start it again to have them faster",)
+            return ("watcher_died",), ("the watcher has died; searches still see every change, start it again to have them faster",)
     except Busy:
         problem = said.get("problem") if isinstance(said, dict) else None
-        return (problem,) if isinstance(problem, str) and problem else ()
+        return (), (problem,) if isinstance(problem, str) and problem else ()
     except MemoryToolsError:
-        return ()
+        return (), ()

@@ -253,7 +253,8 @@ def test_without_watches_left_it_warns_once_and_polls(root: Path, caplog: pytest
         assert watcher.polling
         assert "every 0.1 s" in watcher.problem
         assert watcher.degraded == ()
-        assert watch_state.problems(index_folder(watcher.memory.config)) == (watcher.problem,)
+        assert watch_state.told(index_folder(watcher.memory.config)) == ((), (watcher.problem,))
+        assert watcher.problem in watcher.memory.status().warnings
     assert len([record for record in caplog.records if "file events cannot be had" in record.message]) == 1
 
 
@@ -282,13 +283,15 @@ def test_a_watcher_whose_process_was_killed_is_known_as_dead(tmp_path: Path) -> 
             watch_state.write(path)
             os._exit(0)  # as a kill: nothing is cleaned up
     os.waitpid(child, 0)
-    assert "died" in watch_state.problems(tmp_path)[0]
+    words, said = watch_state.told(tmp_path)
+    assert words == ("watcher_died",)
+    assert "died" in said[0]
     with watch_state.claimed(tmp_path) as path:
         watch_state.write(path)
-        assert watch_state.problems(tmp_path) == ()
+        assert watch_state.told(tmp_path) == ((), ())
         with watch_state.claimed(tmp_path) as second:
             assert second is None
-    assert watch_state.problems(tmp_path) == ()
+    assert watch_state.told(tmp_path) == ((), ())
     assert not (tmp_path / watch_state.FILE).exists()
 
 
