@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from memory_tools import render_text
-from memory_tools.records import CheckReport, Excerpt, FeedbackReport, Report, Result
+from memory_tools.records import CheckReport, Excerpt, FeedbackReport, Report, Result, Status, SyncReport
 from memory_tools.render_text import count, number, one_line
 
 BAR_CELLS = 6
@@ -168,9 +168,21 @@ def _notes(warnings: tuple[str, ...] | list[str], degraded: tuple[str, ...], con
         console.print(Text(f"degraded: {one_line(code)}", style="yellow"))
 
 
+def _lines(record: object, console: Console) -> None:
+    """The plain text, its names dim and what needs attention in yellow."""
+    for line in render_text.plain(record).split("\n"):
+        name = re.match(r"\S+:?\s+", line)
+        if line.startswith(("warning:", "degraded:", "pending", "skipped:")):
+            console.print(Text(line, style="yellow"))
+        else:
+            console.print(Text.assemble((name.group(), "dim"), line[name.end() :]) if name else Text(line))
+
+
 _VIEWS: dict[type, Callable[..., None]] = {
     Report: _report,
     Excerpt: _excerpt,
     FeedbackReport: _feedback,
     CheckReport: _check,
+    Status: _lines,
+    SyncReport: _lines,
 }
