@@ -33,6 +33,11 @@ def document(record: object) -> Json:
     special = _DOCUMENTS.get(type(record))
     if special is not None:
         return special(record)
+    own = getattr(record, "document", None)
+    if callable(own):  # bodies whose names other programs gave (tool memory)
+        made = own()
+        assert isinstance(made, dict)
+        return made
     if not is_dataclass(record) or isinstance(record, type):
         raise TypeError(f"{type(record).__name__} is not a record")
     return {_camel(f.name): _value(getattr(record, f.name)) for f in fields(record)}

@@ -17,7 +17,7 @@ LIMIT = 300  # lines
 ORDER = (
     ("records", "errors", "seam"),
     # pure, or plain reading and writing
-    ("nearest", "durable", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
+    ("nearest", "durable", "watch_state", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
     ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),
     ("stems", "tokens", "date_words", "dates", "traits", "questions"),
     ("encoders", "settings", "history", "utility", "sketches", "whereabouts", "likely", "identity"),
@@ -27,10 +27,10 @@ ORDER = (
     ("entries", "standing", "attach", "scores_merge", "scores", "receipts"),
     ("postings", "vectors", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine"),
     ("credit", "naming", "archived", "archive", "checking"),
-    ("tool_names", "tool_records", "tool_files", "tool_calls", "judge_rules", "judge_openai", "judge", "tool_memory"),
+    ("tool_names", "tool_records", "tool_files", "tool_calls", "judge_rules", "judge_openai", "judge", "judge_sampling", "tool_memory"),
     # the one module that knows all the stages
     ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
-    ("skill", "watch_folders", "watch_events", "watch_state", "watch", "bench"),
+    ("skill", "watch_folders", "watch_events", "watch", "bench"),
     # faces: one table of verbs, three ways to call it
     ("render_text", "render_terminal", "render", "verbs", "resident"),
     ("http_serving", "mcp_server", "http_app"),
