@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """logit = slope * evidence - unknown * u + middle - spread * gap, where evidence is of the best block, u says that the question names
-    something that no note holds, and gap is how far a block is behind the best one.
+    """logit of the best block = slope * evidence - unknown * u + middle, where u says that the question names something that no note holds.
+
+    A block whose score is `reach` behind the best one is at .5 where there is an answer at all.
 
     `same_scale`: cosines are used as they are; otherwise they are brought to the default encoder's scale by what the corpus shows of them.
     Negative logits count `doubt` times: what is unlikely is to be below half of min_score too, which a search without results falls back to.
@@ -21,7 +22,7 @@ class Calibration:
     slope: float
     unknown: float
     middle: float
-    spread: float
+    reach: float
     doubt: float = 2.0
     same_scale: bool = True
 
@@ -33,8 +34,8 @@ OTHER, OTHER_SPREAD = 0.05, 0.075
 def for_encoder(name: str | None) -> Calibration:
     """`name` as in Encoder.name; None or "none": lexical only."""
     if name is None or name == "none":
-        return Calibration(slope=4.4, unknown=3.4, middle=-0.5, spread=1.0)
-    return Calibration(slope=3.6, unknown=2.8, middle=-4.2, spread=0.8, same_scale=name.startswith(DEFAULT))
+        return Calibration(slope=4.4, unknown=3.4, middle=-1.1, reach=1.2)
+    return Calibration(slope=3.6, unknown=2.8, middle=-4.0, reach=1.7, same_scale=name.startswith(DEFAULT))
 
 
 DEFAULT = "universal-multilingual-v3"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from memory_tools.tokens import STOP, tokenize
 
@@ -34,6 +34,15 @@ def names(text: str) -> list[list[str]]:
             continue
         found.append(tokenize(word))
     return [tokens for tokens in found if tokens]
+
+
+def between(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The text without the spans (ascending, apart)."""
+    out, at = [], 0
+    for start, end in spans:
+        out.append(text[at:start])
+        at = end
+    return " ".join([*out, text[at:]])
 
 
 def without(text: str, names: Collection[str]) -> str:

@@ -33,6 +33,7 @@ class Weights:
 # then rounded; figures and what did not help are in benchmarks/README.md.
 NOTE = Weights(own=3.5, near=1.0, wide=0.0, neighbours=0.0, answers=0.0, cosine=5.0, near_cosine=0.0)
 TURN = Weights(own=-0.5, near=2.5, wide=2.2, neighbours=-2.1, answers=1.9, cosine=1.1, near_cosine=2.3)
+LEVEL = 0.2  # of notes above conversations, so that neither crowds out the other in a workspace that has both
 HEADING, HEADING_COSINE = 1.5, 0.7  # a note's heading says what it is about; a conversation's is a time or a place
 ASKING = -0.25  # a question is rarely the answer
 SPEAKER = 0.73  # said by the one who is asked about
@@ -49,10 +50,11 @@ def evidence(corpus: Corpus, match: lexical.Match, cosine: Floats | None) -> Flo
     asked = _shifted(corpus, match.own * ((corpus.flags & traits.QUESTION) > 0), 1)
     head = corpus.section_first
     headed = corpus.heading[head] & ~corpus.heading & ~turn
-    note: Floats = NOTE.own * match.own + NOTE.near * match.near + HEADING * match.own[head] * headed
+    note: Floats = LEVEL + NOTE.own * match.own + NOTE.near * match.near + HEADING * match.own[head] * headed
     talk = TURN.own * match.own + TURN.near * match.near + TURN.wide * match.wide + TURN.neighbours * (before + after) + TURN.answers * asked
     if cosine is not None:
-        note += NOTE.cosine * cosine + HEADING_COSINE * cosine[head] * headed
+        # A bare heading is a date or a title more often than a statement, and its vector is near to anything as short.
+        note += NOTE.cosine * cosine * ~corpus.heading + HEADING_COSINE * cosine[head] * headed
         talk += TURN.cosine * cosine + TURN.near_cosine * _near_mean(corpus, cosine)
     both: Floats = np.where(turn, talk, note).astype(np.float32)
     return both

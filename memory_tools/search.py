@@ -6,7 +6,7 @@ Import this module inside the function that searches: it imports numpy, which `-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -68,7 +68,7 @@ class Query:
     """One question: `phrasings` (at least one, each tokens.query_terms of one wording), a weaker `context`, and the days that it names.
 
     `wordings`: what to encode for each phrasing (see `read`). `asks_when`: it wants a time. `unknown`: for each phrasing, in [0, 1],
-    whether it names somebody or something that no note holds.
+    whether it names somebody or something that no note holds. `only_days`: it names a day and says little else.
     """
 
     phrasings: tuple[tuple[Term, ...], ...]
@@ -77,22 +77,33 @@ class Query:
     wordings: tuple[str, ...] = ()
     asks_when: bool = False
     unknown: tuple[float, ...] = ()
+    only_days: bool = False
 
 
 def read(phrasings: Sequence[str], context: str | None, now: datetime, corpus: Corpus, postings: Postings) -> Query:
     """What a question asks of this corpus. Encode `wordings`, not the phrasings: a speaker's name, which half of the lines carry, would
     draw the question's vector to all that the speaker ever said (recall of the cosine alone within 1,000 characters: .22 with, .42 without).
     """
-    terms = tuple(query_terms(p) for p in phrasings)
+    named = [dates.mentions(p, now) for p in phrasings]
+    days = tuple(dict.fromkeys(r for mentions in named for m in mentions for r in m.ranges))
+    rest = [query_terms(questions.between(p, [(m.start, m.end) for m in mentions])) for p, mentions in zip(phrasings, named, strict=True)]
+    terms = tuple(_without_dates(query_terms(p), left) for p, left in zip(phrasings, rest, strict=True))
     matcher = lexical.Matcher(corpus, postings)
     return Query(
         terms,
         query_terms(context) if context else (),
-        tuple(dict.fromkeys(day for p in phrasings for day in dates.query_days(p, now))),
+        days,
         tuple(questions.without(p, _speakers(corpus, matcher, t)) for p, t in zip(phrasings, terms, strict=True)),
         any(questions.asks_when(p) for p in phrasings),
         tuple(_unknown(p, t, matcher) for p, t in zip(phrasings, terms, strict=True)),
+        bool(days) and min(sum(t.weight for t in left if t.kind != "stop") for left in rest) <= LITTLE,
     )
+
+
+def _without_dates(terms: Sequence[Term], rest: Sequence[Term]) -> tuple[Term, ...]:
+    """The terms, those of a date at a small part of their weight: notes of July seldom say July."""
+    kept = {term.text for term in rest}
+    return tuple(term if term.text in kept else replace(term, weight=term.weight * DATE_WORDS) for term in terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +129,13 @@ class Scored:
 
 
 CONTEXT = 0.15
+DATE_WORDS = 0.5
+SUREST = 5.0  # a logit; relevance .993
+_COMMON_HAN = "的是一不在"  # one of them is in any Chinese or Japanese text of some length
 FEW = 20  # blocks; below, the middle of their cosines says nothing
-DAY_EVIDENCE = 0.7  # a note of the day that was asked for is evidence by itself, though less than its words
+# A note of the day that was asked for is evidence by itself: nearly all there is where the question says little else.
+ONLY_DAY, ALSO_DAY = 1.2, 0.35
+LITTLE = 1.2  # query weight of what is left without the date: about one word, as in "what happened on Monday"
 
 
 def score(
@@ -138,6 +154,7 @@ def score(
     matcher = lexical.Matcher(corpus, postings)
     on_day = ranker.on_day(corpus, query.days)
     shown = corpus.allowed & (~corpus.heading | (corpus.section_end - corpus.section_first == 1))
+    firm = shown & ~corpus.heading if (shown & ~corpus.heading).any() else shown
     best = np.full(n, -np.inf, dtype=np.float32)
     own = np.zeros(n, dtype=np.float32)
     nearest = np.full(n, np.nan, dtype=np.float32)
@@ -151,9 +168,9 @@ def score(
             held |= ~np.isnan(cosine)
             nearest = np.fmax(nearest, cosine)
         total = ranker.evidence(corpus, match, _on_scale(cosine, calibration))
-        if shown.any():
+        if firm.any():
             unknown = query.unknown[i] if query.unknown else 0.0
-            strongest = float((total + DAY_EVIDENCE * on_day)[shown].max())
+            strongest = float((total + (ONLY_DAY if query.only_days else ALSO_DAY) * on_day)[firm].max())
             strength = max(strength, calibration.slope * strongest - calibration.unknown * unknown + calibration.middle)
         for name in sorted(names):
             total[matcher.postings(traits.LABEL_MARK + name)[0]] += ranker.SPEAKER / len(names)
@@ -184,22 +201,31 @@ def _on_scale(cosine: Floats | None, calibration: Calibration) -> Floats | None:
 
 
 def _relevance(best: Floats, strength: float, calibration: Calibration) -> Floats:
+    """Logistic in the strength of the question's best evidence, which fades with the distance from it and is gone at `calibration.reach`."""
     out = np.zeros_like(best)
     scored = np.isfinite(best)
     if scored.any():
-        behind = best[scored].max() - best[scored]
-        logit = strength - calibration.spread * behind
+        behind = (best[scored].max() - best[scored]) / calibration.reach
+        if strength > 0:
+            logit = min(strength, SUREST) * (1.0 - behind)
+        else:
+            logit = strength - behind
         out[scored] = 1.0 / (1.0 + np.exp(-np.where(logit < 0, calibration.doubt * logit, logit)))
     return out
 
 
 def _unknown(text: str, terms: Sequence[Term], matcher: lexical.Matcher) -> float:
     """1 where the question names something that no note holds; half where the notes may be in another language than the question."""
-    if not any(all(not matcher.postings(token)[0].size for token in name) for name in questions.names(text)):
+    known = {term.text: matcher.postings(term.text)[0].size > 0 for term in terms}
+    stops = [term.text for term in terms if term.kind == "stop"]
+    if any(not any(known.get(token, True) for token in name) for name in questions.names(text)):
+        return 0.5 + 0.5 * (sum(known[stop] for stop in stops) / len(stops) if stops else 0.0)
+    if any(known.values()):
         return 0.0
-    stops = [term for term in terms if term.kind == "stop"]
-    known = sum(matcher.postings(term.text)[0].size > 0 for term in stops)
-    return 0.5 + 0.5 * (known / len(stops) if stops else 0.0)
+    # Not a word that is known here: another language, or no words at all.
+    if any(term.kind in ("cjk", "bigram") for term in terms):
+        return 0.5 if any(matcher.postings(char)[0].size for char in _COMMON_HAN) else 0.0
+    return 0.0 if stops else 0.5
 
 
 def _speakers(corpus: Corpus, matcher: lexical.Matcher, terms: Sequence[Term]) -> frozenset[str]:
