@@ -25,8 +25,10 @@ from memory_tools.records import CheckReport, Excerpt, FeedbackReport, Remembere
 from memory_tools.utility import Settings, Weights
 
 if TYPE_CHECKING:
-    from memory_tools.scores import Updated
+    from memory_tools.archive import Done, Moved, Plan
     from memory_tools.scores_merge import Merged
+    from memory_tools.standing import Tuning
+    from memory_tools.upkeep import Recalculated, ScoreTable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -236,12 +238,39 @@ class Memory:
         return replace(report, warnings=(*warnings, *report.warnings))
 
     @_one_at_a_time
-    def recalculate(self) -> Updated:
-        """Stored utilities, addresses and traces of utility-scores.json brought up to date. Raises Damaged, Busy."""
-        from memory_tools import scores
+    def scores(self) -> ScoreTable:
+        """What each memory has been worth, the most useful first. Raises Damaged."""
+        from memory_tools import upkeep
 
-        self._engine.freshen(None, [], [])
-        return scores.recalculate(self._credit.sidecar, self._engine.sections(), datetime.now(UTC), self.settings)
+        return upkeep.table(self._engine, self._credit, self.settings)
+
+    @_one_at_a_time
+    def tune(self) -> Tuning:
+        """What other utility thresholds would have kept and dropped of the outcomes so far; it proposes, a person decides."""
+        from memory_tools import upkeep
+
+        return upkeep.tune(self._engine, self._credit, self.settings)
+
+    @_one_at_a_time
+    def recalculate(self) -> Recalculated:
+        """Stored utilities, addresses and traces of utility-scores.json brought up to date. Raises Damaged, Busy."""
+        from memory_tools import upkeep
+
+        return upkeep.recalculate(self._engine, self._credit, self.settings)
+
+    @_one_at_a_time
+    def archive(self, yes: bool = False) -> Plan | Done:
+        """Sections that no longer help: the plan to move them to memory/archive/, or with `yes` the move. Raises Damaged, Busy."""
+        from memory_tools import upkeep
+
+        return (upkeep.move if yes else upkeep.planned)(self._engine, self._credit, self.settings)
+
+    @_one_at_a_time
+    def restore(self, address: str) -> Moved:
+        """Put an archived section back where it was; `address` is the one it had, or has in the archive. Raises NotFound, Busy."""
+        from memory_tools import upkeep
+
+        return upkeep.restore(self._engine, self._credit, self.settings, address)
 
     @_one_at_a_time
     def merge_scores(self, base: str | Path, ours: str | Path, theirs: str | Path) -> Merged:
