@@ -14,9 +14,10 @@ from pathlib import Path
 
 from memory_tools import archived, durable, files
 from memory_tools.archived import Held, Part
-from memory_tools.entries import Entry, time_text
+from memory_tools.entries import Entry
 from memory_tools.errors import MemoryToolsError, NotFound
 from memory_tools.records import Trace
+from memory_tools.score_values import time_text
 from memory_tools.settings import Settings
 from memory_tools.utility import counts, stored_utility
 from memory_tools.walk import source_of

@@ -6,22 +6,17 @@ A field is written only where it changed: what a person wrote by hand stays as i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from memory_tools.errors import Damaged
 from memory_tools.history import Usage, counts
 from memory_tools.records import Finding
+from memory_tools.score_values import COUNTS, EXPECTED, KNOWN, READ, WRITE, shown
 
 ORPHANS = "~orphans"
 RECENT = 10  # outcomes kept in `recent`
-_COUNTS = ("use_count", "success_count", "fail_count")
-_TIMES = ("last_used", "last_success", "edited", "orphaned")
-_FLAGS = ("positive_feedback", "pinned", "muted")
-_TEXTS = ("id", "body", "sketch", "recent", "event")
-_NUMBERS = ("q", "utility")
-KNOWN = frozenset((*_COUNTS, *_TIMES, *_FLAGS, *_TEXTS, *_NUMBERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +96,22 @@ def parse(content: bytes, name: str) -> Scores:
     entries: dict[str, Entry] = {}
     orphans: dict[str, Entry] = {}
     others: dict[str, object] = {}
+    odd: dict[str, object] = {}  # under our key, but no orphans
     for key, value in whole.items():
         if key == ORPHANS and isinstance(value, dict):
             for address, orphan in value.items():
                 if isinstance(orphan, dict):
                     orphans[address] = reader.entry(address, orphan)
                 else:
-                    others.setdefault(ORPHANS, {})[address] = orphan  # type: ignore[index]
+                    odd[address] = orphan
         elif not key.startswith("~") and isinstance(value, dict) and (not KNOWN.isdisjoint(value) or "#" in key):
             entries[key] = reader.entry(key, value)
         else:
             others[key] = value
             if "#" in key and not key.startswith("~"):
                 reader.problem(key, "is not an entry (an object with use_count, success_count, ...)")
+    if odd:
+        others[ORPHANS] = odd
     if repeats:
         reader.problem(repeats[0], "is there more than once; only the last one counts")
     return Scores(entries, orphans, others, tuple(reader.problems), repeats[0] if repeats else None)
@@ -146,13 +144,13 @@ class _Reader:
         values: dict[str, object] = {}
         unreadable = []
         for name, given in raw.items():
-            read = _READ.get(name)
+            read = READ.get(name)
             if read is None or given is None:
                 continue
             value = read(given)
             if value is None:
                 unreadable.append(name)
-                self.problem(key, f"{name} is {_shown(given)}, which is not {_EXPECTED[name]}; it is left out")
+                self.problem(key, f"{name} is {shown(given)}, which is not {EXPECTED[name]}; it is left out")
             else:
                 values[name] = value
         entry = Entry(**values, raw=raw, unreadable=tuple(sorted(unreadable)))  # type: ignore[arg-type]
@@ -178,12 +176,12 @@ def written(entry: Entry) -> dict[str, object]:
         value = getattr(entry, name)
         if value == getattr(before, name):
             continue
-        if name in before.unreadable and name in _COUNTS:  # what the tool made itself, or a time that is past now, may be replaced
-            raise Damaged(f"{name} is {_shown(raw[name])}, which is not {_EXPECTED[name]}", "correct it by hand; it was left untouched")
+        if name in before.unreadable and name in COUNTS:  # what the tool made itself, or a time that is past now, may be replaced
+            raise Damaged(f"{name} is {shown(raw[name])}, which is not {EXPECTED[name]}", "correct it by hand; it was left untouched")
         if value is None or value == "":
             raw.pop(name, None)
         else:
-            raw[name] = _WRITE[name](value) if name in _WRITE else value
+            raw[name] = WRITE[name](value) if name in WRITE else value
     return raw
 
 
@@ -196,10 +194,13 @@ def formatted(scores: Scores, before: Scores | None = None) -> bytes:
     untouched = {id(entry) for entry in before.entries.values()} if before else set()
     for address, entry in scores.entries.items():
         whole[address] = entry.raw if id(entry) in untouched else _written(address, entry)
-    orphans: dict[str, object] = dict(whole.pop(ORPHANS, None) or {})  # type: ignore[call-overload]
-    orphans |= {address: _written(address, entry) for address, entry in scores.orphans.items()}
+    orphans = {address: _written(address, entry) for address, entry in scores.orphans.items()}
     if orphans:
-        whole[ORPHANS] = orphans
+        there = whole.pop(ORPHANS, {})
+        if not isinstance(there, dict):  # somebody's own value under our key
+            whole[f"{ORPHANS} (unreadable)"] = there
+            there = {}
+        whole[ORPHANS] = {**there, **orphans}
     try:
         return (_json(whole, "", ensure_ascii=False) + "\n").encode("utf-8")
     except UnicodeEncodeError:  # half a surrogate pair, written as \ud83d by hand, has no UTF-8
@@ -228,70 +229,3 @@ def _written(address: str, entry: Entry) -> dict[str, object]:
         return written(entry)
     except Damaged as e:
         raise Damaged(f"{address}: {e.message}", e.hint) from e
-
-
-# --- values ---------------------------------------------------------------------
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if -1e15 <= value <= 1e15 else None  # NaN and infinity are outside too
-
-
-def _count(value: object) -> float | None:
-    if type(value) is int and -1e15 <= value <= 1e15:
-        return value
-    number = _number(value)
-    return None if number is None else int(number) if float(number).is_integer() else number
-
-
-def read_time(value: object) -> datetime | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def time_text(moment: datetime) -> str:
-    """`2026-03-05T11:00:00Z`: whole seconds, UTC."""
-    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else text[:39] + "…"
-
-
-def _rounded(value: float) -> float:
-    return round(value, 4)
-
-
-_READ: Mapping[str, Callable[[object], object]] = (
-    dict.fromkeys(_COUNTS, _count)
-    | dict.fromkeys(_NUMBERS, _number)
-    | dict.fromkeys(_TIMES, read_time)
-    | dict.fromkeys(_FLAGS, _flag)
-    | dict.fromkeys(_TEXTS, _text)
-)
-_EXPECTED: Mapping[str, str] = (
-    dict.fromkeys((*_COUNTS, *_NUMBERS), "a number")
-    | dict.fromkeys(_TIMES, "a time like 2026-03-05T11:00:00Z")
-    | dict.fromkeys(_FLAGS, "true or false")
-    | dict.fromkeys(_TEXTS, "a text")
-)
-_WRITE: Mapping[str, Callable[..., object]] = {
-    **dict.fromkeys(_TIMES, time_text),
-    **dict.fromkeys(_NUMBERS, _rounded),
-}

@@ -18,9 +18,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from memory_tools import durable, seam
-from memory_tools.entries import read_time, time_text
 from memory_tools.errors import MemoryToolsError
 from memory_tools.records import Stat
+from memory_tools.score_values import read_time, time_text
 
 KEEP_RECALLS = 1000
 KEEP_DAYS = 7

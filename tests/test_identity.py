@@ -189,15 +189,15 @@ def test_line_endings_are_no_edit(notes: dict[str, str], from_sidecar: bool) -> 
 @FROM_SIDECAR
 def test_of_a_split_the_larger_part_keeps_the_history(notes: dict[str, str], from_sidecar: bool) -> None:
     bodies, slug = list(notes.values()), slugs(notes)[0]
-    whole = {list(notes)[0]: f"{bodies[0]}\n{bodies[1]}\n{bodies[2]}", "Other": bodies[3]}
-    parts = {list(notes)[0]: f"{bodies[0]}\n{bodies[1]}", "Details": bodies[2], "Other": bodies[3]}
+    whole = {next(iter(notes)): f"{bodies[0]}\n{bodies[1]}\n{bodies[2]}", "Other": bodies[3]}
+    parts = {next(iter(notes)): f"{bodies[0]}\n{bodies[1]}", "Details": bodies[2], "Other": bodies[3]}
     assert follow({A: note(whole)}, {A: note(parts)}, from_sidecar)[f"{A}#{slug}"] == f"{A}#{slug}"
 
 
 @LANGUAGES
 @FROM_SIDECAR
 def test_merged_sections_both_go_into_the_one(notes: dict[str, str], from_sidecar: bool) -> None:
-    (first, one), (second, two), *rest = notes.items()
+    (_first, one), (second, two), *rest = notes.items()
     merged = {second: f"{two}\n{one}", **dict(rest)}
     moved = follow({A: note(notes)}, {A: note(merged)}, from_sidecar)
     assert moved[f"{A}#{slugs(notes)[1]}"] == f"{A}#{slugs(notes)[1]}"
