@@ -24,7 +24,7 @@ ORDER = (
     ("calibration", "lexical", "ranker", "search", "likeness", "snippets", "passages"),
     ("masking_names", "masking_rules", "masking"),
     # stores
-    ("entries", "standing", "attach", "scores_merge", "scores", "receipts"),
+    ("score_values", "entries", "standing", "attach", "scores_merge", "scores", "receipts"),
     ("postings", "vectors", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine"),
     ("credit", "naming", "archived", "archive", "checking"),
     ("tool_names", "tool_records", "tool_files", "tool_calls", "judge_rules", "judge_openai", "judge", "judge_sampling", "tool_memory"),
