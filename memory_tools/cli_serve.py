@@ -35,6 +35,8 @@ def watch(session: Session) -> None:
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     with Resident(session.config(), tell) as resident:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"watching {resident.config.workspace}, Ctrl-C ends it\n")
         try:
             resident.memory()
         except NotFound as e:
