@@ -272,7 +272,7 @@ def test_version_is_told(run: Any) -> None:
     assert re.fullmatch(r"memory-tools \S+\n|memory-tools \(not installed\)\n", run("--version").out)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["status"], ["search", "--help"], ["--version"], ["get", "MEMORY.md"]])
+@pytest.mark.parametrize("words", [["--help"], ["status"], ["search", "--help"], ["--version"]])
 def test_light_verbs_import_nothing_heavy(root: Path, words: list[str]) -> None:
     process("--workspace", root, "sync")
     code = "import sys\nfrom memory_tools import cli\ncli.run(sys.argv[1:])\nsys.stderr.write(' '.join(sys.modules))"
