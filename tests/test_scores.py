@@ -331,16 +331,16 @@ def writer(path: Path, times: int) -> subprocess.Popen[bytes]:
 
 
 def test_four_processes_lose_no_count_of_each_other(sidecar: Sidecar) -> None:
-    running = [writer(sidecar.path, 15) for _ in range(4)]
+    running = [writer(sidecar.path, 10) for _ in range(4)]
     said = sum(len(one.communicate()[0].split()) for one in running)
-    assert said == 60
-    assert on_disk(sidecar)["MEMORY.md#deploy"]["use_count"] == 60
+    assert said == 40
+    assert on_disk(sidecar)["MEMORY.md#deploy"]["use_count"] == 40
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_killed_writer_leaves_a_whole_file_with_all_that_it_acknowledged(sidecar: Sidecar) -> None:
     acknowledged = 0
-    for _ in range(4):
+    for _ in range(2):
         one = writer(sidecar.path, 10_000)
         assert one.stdout is not None
         acknowledged += len([one.stdout.readline() for _ in range(5)])
