@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from memory_tools.errors import InvalidInput
 from memory_tools.settings import Settings, check_number
 
+_DEFAULT = Settings()
 _MOST = 1e15  # counts beyond this are somebody's typing error; floats still count by one below it
 
 
@@ -29,6 +30,8 @@ class Usage:
     positive_feedback: bool = False
     pinned: bool = False
     muted: bool = False
+    # Nothing fills it in from the file or folder: where files are topics that cost 0.3 to 1.6 points; where whole files mislead, it
+    # gained 0.6.
     prior: float | None = None
     q: float | None = None  # MemRL's running value in [-1, 1]; None: not kept so far
 
@@ -67,7 +70,7 @@ def resolve(usage: Usage, outcome: bool | None, now: datetime, weight: float = 1
     uses, success, fail = counts(usage)
     success, fail = (_whole(success + weight), fail) if outcome else (success, _whole(fail + weight))
     q = running_q(usage, settings)
-    q += (settings or Settings()).memrl_alpha * weight * ((1.0 if outcome else -1.0) - q)
+    q += (settings or _DEFAULT).memrl_alpha * weight * ((1.0 if outcome else -1.0) - q)
     return replace(
         usage,
         use_count=_whole(max(uses, success + fail)),
@@ -91,7 +94,7 @@ def running_q(usage: Usage, settings: Settings | None = None) -> float:
 
 def forgotten(judged: float, settings: Settings | None = None) -> float:
     """What is left in Q of its start after so many judged uses."""
-    return float((1.0 - (settings or Settings()).memrl_alpha) ** judged)
+    return float((1.0 - (settings or _DEFAULT).memrl_alpha) ** judged)
 
 
 def aware(moment: datetime) -> datetime:
