@@ -1,69 +1,16 @@
-"""Tool calls in, their evaluation or a guideline out: the interface that all judges share, and the choice of one by its name."""
+"""A judge's name and the settings in, the judge out; and the judge that is the calling agent itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Sequence
 
 from memory_tools.errors import InvalidInput, Unavailable
-from memory_tools.tool_records import Advice, Statistics, ToolCall, ToolSettings
+from memory_tools.judge_values import Evaluation, Failure, Guideline, Judge, SummaryRequest, checked_guideline
+from memory_tools.tool_records import ToolCall, ToolSettings
+
+__all__ = ["AgentJudge", "Evaluation", "Failure", "Guideline", "Judge", "SummaryRequest", "checked_guideline", "open_judge"]
 
 NAMES = ("rules", "openai", "agent")
-MAX_GUIDELINE = 20_000  # characters; what an agent reads at one go
-MIN_GUIDELINE = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Of one call. `score` is 0.0 or 1.0."""
-
-    summary: str
-    evaluation: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Guideline:
-    """Markdown for one tool, and what of it a program can use."""
-
-    text: str
-    parameters: Mapping[str, Advice] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a judge has no answer. Nothing is lost by it: the call waits, the guideline stays."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryRequest:
-    """What a guideline is distilled from. `calls`: the newest ones, oldest first; `statistics` are theirs."""
-
-    tool_name: str
-    calls: tuple[ToolCall, ...]
-    statistics: Statistics
-    previous: str = ""
-
-
-class Judge(Protocol):
-    """`instant`: answers at once and without a network, so it may be asked while files are locked. `name` becomes the author."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def instant(self) -> bool: ...
-
-    def evaluate(self, calls: Sequence[ToolCall], earlier: Sequence[ToolCall]) -> list[Evaluation | Failure]:
-        """One answer for each call. `earlier`: calls of the same tools that are known already. Does not raise."""
-        ...
-
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[Guideline | Failure]:
-        """One answer for each tool. Does not raise."""
-        ...
 
 
 class AgentJudge:
@@ -99,13 +46,3 @@ def open_judge(judge: str | Judge | None, settings: ToolSettings) -> Judge:
 
         return OpenAIJudge(settings)
     raise InvalidInput(f"no judge {name!r}", f"one of {', '.join(NAMES)}")
-
-
-def checked_guideline(text: str) -> str:
-    """A guideline as it may be stored. Raises InvalidInput for an empty or overlong one."""
-    text = text.strip()
-    if len(text) < MIN_GUIDELINE:
-        raise InvalidInput(f"the guideline is empty or shorter than {MIN_GUIDELINE} characters")
-    if len(text) > MAX_GUIDELINE:
-        raise InvalidInput(f"the guideline has {len(text):,} characters, at most {MAX_GUIDELINE:,}")
-    return text

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from memory_tools.errors import InvalidInput
-from memory_tools.judge import Evaluation, Guideline, checked_guideline
+from memory_tools.judge_values import Evaluation, Guideline, checked_guideline
 from memory_tools.tool_records import Advice, Json, clean, clean_value, read_score
 
 MAX_ANSWER = 400_000  # characters

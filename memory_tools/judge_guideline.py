@@ -7,10 +7,10 @@ import statistics as st
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from memory_tools.judge import Guideline, SummaryRequest
 from memory_tools.judge_causes import Cause, Slow, causes, slow
 from memory_tools.judge_errors import brief, error_kind, reported_error
 from memory_tools.judge_features import Row, is_option, number, rows_of, shown
+from memory_tools.judge_values import Guideline, SummaryRequest
 from memory_tools.tool_files import one_line
 from memory_tools.tool_records import Advice, Json, ToolCall
 

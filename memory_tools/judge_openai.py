@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from memory_tools.errors import InvalidInput, Unavailable
-from memory_tools.judge import Evaluation, Failure, Guideline, SummaryRequest
 from memory_tools.judge_answers import read_evaluation, read_guideline
 from memory_tools.judge_prompts import SYSTEM, evaluation_prompt, summary_prompt
+from memory_tools.judge_values import Evaluation, Failure, Guideline, SummaryRequest
 from memory_tools.masking import mask
 from memory_tools.tool_records import ToolCall, ToolSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from memory_tools.judge import SummaryRequest
+from memory_tools.judge_values import SummaryRequest
 from memory_tools.tool_records import Json, Statistics, ToolCall, shortened
 
 _HEADINGS = "## Core Function, ## Parameters, ## Pitfalls, ## Recommendations"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from memory_tools.judge import Evaluation, Failure, Guideline, SummaryRequest
 from memory_tools.judge_errors import brief, error_kind, reported_error
+from memory_tools.judge_values import Evaluation, Failure, Guideline, SummaryRequest
 from memory_tools.tool_records import ToolCall
 
 _SHORT = 0.1  # of the tool's own median length

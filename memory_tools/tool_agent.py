@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from memory_tools.errors import InvalidInput
-from memory_tools.judge import SummaryRequest
 from memory_tools.judge_prompts import through
+from memory_tools.judge_values import SummaryRequest
 from memory_tools.tool_answers import Answers
 from memory_tools.tool_entries import filled
+from memory_tools.tool_memory import ToolMemoryStore
+from memory_tools.tool_names import split_names
 from memory_tools.tool_records import ToolCall, statistics_of
 from memory_tools.tool_reports import Failed, SummaryReport
 
-if TYPE_CHECKING:
-    from memory_tools.tool_memory import ToolMemoryStore
 
-
-def due(store: ToolMemoryStore, names: Sequence[str]) -> tuple[list[SummaryRequest], list[ToolCall]]:
-    """The guidelines that are not up to date, and the calls without an evaluation."""
+def due(store: ToolMemoryStore, tool_names: str | Sequence[str] | None) -> tuple[list[SummaryRequest], list[ToolCall]]:
+    """The guidelines that are not up to date, and the calls without an evaluation. No names: of all tools."""
     requests, pending = list[SummaryRequest](), list[ToolCall]()
-    for name in names:
+    for name in split_names(tool_names) or store.folder.names()[0]:
         loaded = store.folder.load(name)
         request = store.request(loaded)
         if not loaded.problem:
@@ -31,7 +29,10 @@ def due(store: ToolMemoryStore, names: Sequence[str]) -> tuple[list[SummaryReque
 
 
 def apply(store: ToolMemoryStore, answers: Answers) -> SummaryReport:
-    """Raises InvalidInput for a call that does not wait for a judge; nothing of that tool is stored then."""
+    """Evaluations fill calls that wait; a guideline passes the same checks as a model's, and its calls are marked.
+
+    Raises InvalidInput for a call that does not wait for a judge; nothing of that tool is stored then.
+    """
     now, folder = store.now(), store.folder
     for name, said in answers.evaluations.items():
         with folder.lock(name):

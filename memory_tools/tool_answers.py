@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory_tools.errors import InvalidInput
-from memory_tools.judge import Evaluation, Failure, Guideline, checked_guideline
 from memory_tools.judge_answers import evaluation_of, guideline_of, objects
+from memory_tools.judge_values import Evaluation, Failure, Guideline, checked_guideline
 from memory_tools.tool_records import clean
 
 Key = tuple[str, str]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memory_tools.errors import InvalidInput
-from memory_tools.judge import Evaluation, Failure, Judge
 from memory_tools.judge_rules import completed, evaluate
+from memory_tools.judge_values import Evaluation, Failure, Judge
 from memory_tools.tool_files import Calls, Entry, entry
 from memory_tools.tool_input import read_call
 from memory_tools.tool_records import Refused, ToolCall, call_hash, clean_value, shortened

@@ -63,7 +63,7 @@ def read_call(raw: object, where: str, now: datetime) -> ToolCall | str:
 
 
 def read_time(text: str, now: datetime) -> str:
-    """A time as it is stored: the local form as it is, ISO 8601 turned into it, none as now. Other text is kept; no one computes with it."""
+    """A time as stored: the local form as it is, ISO 8601 turned into it, none as now. Other text is kept: no one computes with it."""
     text = clean(text).strip()
     if not text:
         return now.strftime(TIME_FORMAT)

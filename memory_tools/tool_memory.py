@@ -13,9 +13,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from memory_tools.config import Config
 from memory_tools.errors import Forbidden, InvalidInput
-from memory_tools.judge import Evaluation, Failure, Guideline, Judge, SummaryRequest, checked_guideline, open_judge
-from memory_tools.tool_answers import Answers
+from memory_tools.judge import open_judge
+from memory_tools.judge_values import Evaluation, Failure, Guideline, Judge, SummaryRequest, checked_guideline
 from memory_tools.tool_entries import added, filled, ready, stale
 from memory_tools.tool_files import entry
 from memory_tools.tool_names import split_names, workspace_folder
@@ -27,6 +28,20 @@ from memory_tools.tool_usage import ToolUsage
 log = logging.getLogger("memory_tools.tools")
 
 MAX_RETRIED = 20  # calls that waited from earlier and are judged again in one run, for each tool
+
+
+def settings_of(config: Config) -> ToolSettings:
+    return ToolSettings(
+        max_history=config.max_history_tool_call_cnt,
+        recent=config.recent_call_count,
+        evaluation_interval_s=config.evaluation_sleep_interval,
+        summary_interval_s=config.summary_sleep_interval,
+        judge=config.judge,
+        llm_base_url=config.llm.get("base_url"),
+        llm_model=config.llm.get("model"),
+        llm_api_key=config.llm.get("api_key"),
+        zone=config.zone() if config.time_zone else None,
+    )
 
 
 class ToolMemoryStore:
@@ -190,20 +205,6 @@ class ToolMemoryStore:
             entries = [entry(marked(e.call)) if e.call is not None and e.call.key in looked_at else e for e in loaded.calls.entries]
             self.folder.save_calls(loaded, entries, ())
         return ""
-
-    # --- the calling agent as judge ----------------------------------------------------------------
-
-    def to_judge(self, tool_names: str | Sequence[str] | None) -> tuple[list[SummaryRequest], list[ToolCall]]:
-        """What `tool summarize --prompt` asks about: guidelines that are due, and calls without an evaluation. No names: all tools."""
-        from memory_tools import tool_agent
-
-        return tool_agent.due(self, split_names(tool_names) or self.folder.names()[0])
-
-    def apply(self, answers: Answers) -> SummaryReport:
-        """Store what the calling agent answered. Evaluations fill calls that wait; a guideline passes the same checks as a model's."""
-        from memory_tools import tool_agent
-
-        return tool_agent.apply(self, answers)
 
     # --- retrieve ----------------------------------------------------------------------------------
 

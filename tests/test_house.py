@@ -27,9 +27,9 @@ ORDER = (
     ("score_values", "entries", "standing", "attach", "scores_merge", "scores", "receipts"),
     ("postings", "vectors", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine"),
     ("credit", "naming", "archived", "archive", "upkeep", "checking"),
-    ("tool_names", "tool_records", "tool_files", "tool_store", "tool_usage", "tool_reports"),
-    ("judge_features", "judge_causes", "judge_errors", "judge_guideline", "judge_prompts", "judge_answers"),
-    ("judge_rules", "judge_openai", "judge", "judge_sampling", "tool_memory"),
+    ("tool_names", "tool_records", "tool_input", "tool_files", "tool_store", "tool_usage", "tool_reports", "tool_stats"),
+    ("judge_values", "judge_features", "judge_causes", "judge_errors", "judge_guideline", "judge_prompts", "judge_answers"),
+    ("judge_rules", "judge_openai", "judge", "judge_sampling", "tool_entries", "tool_memory", "tool_answers", "tool_agent"),
     # the one module that knows all the stages
     ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
     ("skill", "watch_folders", "watch_events", "watch", "bench"),
