@@ -46,7 +46,7 @@ def read(found: Found, max_bytes: int = MAX_BYTES) -> Text:
 
     NotFound: vanished. Forbidden: may not be read, or something else stands in its place. TooLarge: above `max_bytes`.
     """
-    real = os.fspath(found.real)
+    real = found.real
     try:
         seam.step("open", real)
         fd = os.open(real, _OPEN)
@@ -91,7 +91,7 @@ def resolve(workspace: Path, extra_roots: Mapping[str, Path], path: str) -> Path
 def read_path(workspace: Path, extra_roots: Mapping[str, Path], path: str) -> Text:
     """`resolve` and `read` in one."""
     real = resolve(workspace, extra_roots, path)
-    return read(Found(path, real, source_of(path), Stat(0, 0, 0, 0)))
+    return read(Found(path, os.fspath(real), source_of(path), Stat(0, 0, 0, 0)))
 
 
 def writable(workspace: Path, path: str) -> Path:

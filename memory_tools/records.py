@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 # --- files -> sections -------------------------------------------------------
 
@@ -25,7 +24,7 @@ class Found:
     """A memory file on disk. `path` is relative to the workspace with `/`, or `@name/...` for an extra root."""
 
     path: str
-    real: Path
+    real: str  # its real path; a plain string, since a Path costs as much as looking at the file
     source: str  # memory | knowledge | tools | extra
     stat: Stat
 

@@ -158,7 +158,7 @@ class _Branch:
         elif state.st_size > self.walk.max_bytes:
             self.walk.skip(path, f"{state.st_size:,} bytes, the limit is {self.walk.max_bytes:,}; split it")
         else:
-            self.walk.found.append(Found(path, Path(real), source_of(path), stat_of(state)))
+            self.walk.found.append(Found(path, real, source_of(path), stat_of(state)))
 
 
 def source_of(path: str) -> str:
@@ -185,8 +185,8 @@ def reason(e: OSError) -> str:
     return (e.strerror or str(e)).lower()
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def _same_file(one: str, other: str) -> bool:
     try:
-        return one.samefile(other)
+        return os.path.samefile(one, other)
     except OSError:
         return False
