@@ -187,6 +187,6 @@ def reason(e: OSError) -> str:
 
 def _same_file(one: str, other: str) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return Path(one).samefile(other)
     except OSError:
         return False
