@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import socket
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from memory_tools.config import Config
 
 MAX_BODY_BYTES = 8 * 1024 * 1024  # a batch of tool calls with their outputs; memory itself is far smaller
+BODY_WITHIN_S = 30.0  # a body that comes more slowly holds a connection and is no client of ours
 
 Message = MutableMapping[str, Any]  # the shapes that ASGI itself prescribes
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
+Refusal = Callable[[str, MemoryToolsError], render.Json]  # (path, error) -> the document of that route's errors
 
 
 def is_loopback(host: str) -> bool:
@@ -42,8 +45,19 @@ class Guard:
     rebinding) still sends that name as Host. Behind a token and on another address the machine has names that are not known here.
     """
 
-    def __init__(self, app: App, *, host: str, token: str | None, max_body_bytes: int = MAX_BODY_BYTES) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        host: str,
+        token: str | None,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        body_within_s: float = BODY_WITHIN_S,
+        refusal: Refusal | None = None,
+    ) -> None:
         self._app = app
+        self._body_within_s = body_within_s
+        self._refusal: Refusal = refusal or (lambda path, error: render.error_document(error))
         self._any_host = not is_loopback(host) and token is not None
         self._token = token
         self._max_body_bytes = max_body_bytes
@@ -59,7 +73,7 @@ class Guard:
             self._check({name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]})
             inner = await self._bounded(receive) if scope["method"] in ("POST", "PUT", "PATCH", "DELETE") else receive
         except MemoryToolsError as e:
-            await _refuse(e, send)
+            await _refuse(e, self._refusal(scope["path"], e), send)
             return
         await self._app(scope, inner, send)
 
@@ -79,17 +93,21 @@ class Guard:
                 raise Unauthorized("a bearer token is needed", "send the header Authorization: Bearer TOKEN")
 
     async def _bounded(self, receive: Receive) -> Receive:
-        """The whole body, read here: a length that a client does not declare is bounded too."""
+        """The whole body, read here: a length that a client does not declare is bounded too, and so is the time that it takes."""
         body = bytearray()
         more = True
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                break
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > self._max_body_bytes:
-                raise TooLarge(f"the body has more than {self._max_body_bytes:,} bytes")
+        try:
+            async with asyncio.timeout(self._body_within_s):
+                while more:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        break
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(body) > self._max_body_bytes:
+                        raise TooLarge(f"the body has more than {self._max_body_bytes:,} bytes")
+        except TimeoutError:
+            raise Busy(f"the body did not arrive within {self._body_within_s:g} s", "send it again") from None
         whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Message:
@@ -98,7 +116,7 @@ class Guard:
         return replay
 
 
-def serve(app: App, config: Config, path: str = "") -> None:
+def serve(app: App, config: Config, path: str = "", refusal: Refusal | None = None) -> None:
     """Serve until interrupted. Raises InvalidInput without a token on an address that others can reach, Busy for a taken port."""
     try:
         import uvicorn
@@ -116,13 +134,13 @@ def serve(app: App, config: Config, path: str = "") -> None:
     host = f"[{config.host}]" if ":" in config.host else config.host
     sys.stderr.write(f"listening on http://{host}:{listener.getsockname()[1]}{path}\n")
     sys.stderr.flush()
-    guarded = Guard(app, host=config.host, token=config.token)
+    guarded = Guard(app, host=config.host, token=config.token, refusal=refusal)
     settings = uvicorn.Config(guarded, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3)
     uvicorn.Server(settings).run(sockets=[listener])
 
 
-async def _refuse(error: MemoryToolsError, send: Send) -> None:
-    body = render.dumps(render.error_document(error)).encode()
+async def _refuse(error: MemoryToolsError, document: render.Json, send: Send) -> None:
+    body = render.dumps(document).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if isinstance(error, Unauthorized):
         headers.append((b"www-authenticate", b"Bearer"))

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memory_tools.config import Config
-from memory_tools.errors import Forbidden, InvalidInput
+from memory_tools.errors import Forbidden, InvalidInput, NotFound
 from memory_tools.judge import open_judge
 from memory_tools.judge_values import Evaluation, Failure, Guideline, Judge, SummaryRequest, checked_guideline
 from memory_tools.tool_entries import added, filled, ready, stale
@@ -42,6 +42,18 @@ def settings_of(config: Config) -> ToolSettings:
         llm_api_key=config.llm.get("api_key"),
         zone=config.zone() if config.time_zone else None,
     )
+
+
+def open_tools(config: Config) -> ToolMemoryStore:
+    """The store of the configured workspace. Raises NotFound where there is no such folder."""
+    if not config.workspace.is_dir():
+        raise NotFound(f"{config.workspace}: no such workspace folder", f"make one: memory-tools --workspace {config.workspace} init")
+    derived = config.workspace / ".memory-tools"
+    if config.index_dir is not None:
+        from memory_tools.engine import index_folder
+
+        derived = index_folder(config)
+    return ToolMemoryStore(config.workspace, settings_of(config), usage=derived / "tool-usage.jsonl")
 
 
 class ToolMemoryStore:
