@@ -68,6 +68,7 @@ class Matcher:
         own, near, wide = (np.zeros(n, dtype=np.float32) for _ in range(3))
         talks = bool(corpus.turn.any())
         reach = of_names = 0.0
+        said = any(term.kind != "stop" for term in terms)
         for term in terms:
             weight = term.weight * self.idf(term.text)
             self.weights[term.text] = max(weight, self.weights.get(term.text, 0.0))
@@ -79,6 +80,8 @@ class Matcher:
                 where, frequency = where[outside], frequency[outside]
             if where.size:
                 own[where] += weight * frequency / (frequency + corpus.norms[0][where])
+                if said and term.kind == "stop":
+                    continue  # it is in every window
                 self._add(near, NEAR, weight, where, frequency)
                 if talks:
                     self._add(wide, WIDE, weight, where, frequency)
@@ -110,10 +113,23 @@ def spread(where: Ints, frequency: Floats, n: int) -> Floats:
 
 def between(corpus: Corpus, values: Floats, size: int) -> Floats:
     """For every block the sum of values over itself and `size` blocks on each side, within its section: float32[n]."""
-    sums = np.zeros(values.size + 1, dtype=np.float64)
+    if size == 1:  # exact whatever the values are, and cheaper
+        return values + shifted(corpus, values, 1) + shifted(corpus, values, -1)
+    sums = np.zeros(values.size + 1, dtype=np.float32)  # of frequencies: whole numbers, exact up to 2^24
     np.cumsum(values, out=sums[1:])
     first, end = corpus.windows[size]
-    return (sums[end] - sums[first]).astype(np.float32)
+    inside: Floats = sums[end] - sums[first]
+    return inside
+
+
+def shifted(corpus: Corpus, values: Floats, step: int) -> Floats:
+    """The values of the block before (step 1) or after (-1) in the same section, 0 where there is none."""
+    out = np.zeros_like(values)
+    if step > 0:
+        out[1:] = values[:-1] * corpus.follows[1:]
+    else:
+        out[:-1] = values[1:] * corpus.follows[1:]
+    return out
 
 
 def window(section_first: Ints, section_end: Ints, size: int) -> tuple[Ints, Ints]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memory_tools.tokens import query_terms
+from memory_tools.tokens import STOP
 
 SAME = 0.9  # shared words over all words of both
 SUBJECT, OVERLAP, LEAST = 0.5, 0.3, 3  # shared words over the shorter one's, over both's, and at least
@@ -47,9 +48,26 @@ class Likeness:
 
 
 def words_of(text: str) -> Words:
-    """What a text's words and numbers are, as the index has them, without stop words and single characters of a longer run."""
-    content = frozenset(t.text for t in query_terms(text) if t.kind != "stop" and not (t.kind == "cjk" and t.weight < 1))
-    return Words(content, frozenset(word for word in content if any(c.isdigit() for c in word) or any(c in _HAN_NUMBERS for c in word)))
+    """A text's words without stop words, runs without spaces as pairs of characters; and its numbers. Rougher than the index, ten times as fast."""
+    if text.isascii():
+        words = frozenset(_ASCII.findall(text.lower())) - STOP
+        return Words(words, frozenset(word for word in words if not word.isalpha()))
+    content: set[str] = set()
+    numbers: set[str] = set()
+    for run in _RUN.findall(text.lower()):
+        if run[0] in _HAN_NUMBERS or _UNSPACED.match(run):
+            pairs = [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+            content.update(pairs)
+            numbers.update(pair for pair in pairs if not _HAN_NUMBERS.isdisjoint(pair))
+        elif run not in STOP:
+            content.add(run)
+            if not run.isalpha():
+                numbers.add(run)
+    return Words(frozenset(content), frozenset(numbers))
 
 
+_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7a3\U00020000-\U000323af"
+_UNSPACED = re.compile(f"[{_SPACELESS}]")
+_RUN = re.compile(f"[{_SPACELESS}]+|[^\\W{_SPACELESS}]+")
+_ASCII = re.compile("[a-z0-9_]+")
 _HAN_NUMBERS = frozenset("一二三四五六七八九十百千万两零〇半")

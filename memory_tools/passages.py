@@ -25,8 +25,8 @@ LONGEST = 1200  # characters; what is longer is shown in part, around the match
 MERGED = 600  # characters that blocks are joined up to
 CLOSE = 0.2  # in score: a neighbour that would come next anyway is read better in one piece
 NEAR_EQUAL = 0.8  # in score: of blocks about the same thing the newer one goes first
-HORIZON = 24  # the best candidates, whatever the limit: these are compared with each other for what corrects what
-LOOKED_AT = 16  # likely duplicates of one passage whose texts are compared
+HORIZON = 16  # the best candidates, whatever the limit: these are compared with each other for what corrects what
+LOOKED_AT = 4  # likely duplicates of one passage whose texts are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ def _alike(corpus: Corpus, scored: Scored, order: NDArray[np.int64], open_: NDAr
     """Open candidates that may say the same, told without reading them: as long, and as near to the question."""
     rest = order[open_[order]]
     chars = corpus.chars[position]
-    close = np.abs(corpus.chars[rest] - chars) <= 4 + 0.15 * chars
-    close &= np.abs(scored.lexical[rest] - scored.lexical[position]) <= 0.1
+    close = np.abs(corpus.chars[rest] - chars) <= 2 + 0.1 * chars
+    close &= np.abs(scored.lexical[rest] - scored.lexical[position]) <= 0.06
     if not np.isnan(scored.cosine[position]):
-        close &= ~(np.abs(scored.cosine[rest] - scored.cosine[position]) > 0.06)
+        close &= ~(np.abs(scored.cosine[rest] - scored.cosine[position]) > 0.04)
     found: list[int] = rest[close][:LOOKED_AT].tolist()
     return found
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory_tools import lexical, traits
 from memory_tools.dates import DayRange
@@ -46,53 +47,43 @@ ON_DAY, IN_MONTH, IN_YEAR = 1.5, 1.1, 0.3  # the note is of the day, the month (
 def evidence(corpus: Corpus, match: lexical.Match, cosine: Floats | None) -> Floats:
     """What a block and its surroundings hold of the question: float32[n]. `cosine`: on the default encoder's scale, 0 where unknown."""
     turn = corpus.turn
-    before, after = _shifted(corpus, match.own, 1), _shifted(corpus, match.own, -1)
-    asked = _shifted(corpus, match.own * ((corpus.flags & traits.QUESTION) > 0), 1)
-    head = corpus.section_first
-    headed = corpus.heading[head] & ~corpus.heading & ~turn
+    own = match.own * corpus.content  # what a heading matches is counted once, below
+    beside = lexical.between(corpus, own, 1) - own
+    asked = lexical.shifted(corpus, own * ((corpus.flags & traits.QUESTION) > 0), 1)
+    head, headed = corpus.section_first, corpus.headed
     note: Floats = LEVEL + NOTE.own * match.own + NOTE.near * match.near + HEADING * match.own[head] * headed
-    talk = TURN.own * match.own + TURN.near * match.near + TURN.wide * match.wide + TURN.neighbours * (before + after) + TURN.answers * asked
+    talk = TURN.own * match.own + TURN.near * match.near + TURN.wide * match.wide + TURN.neighbours * beside + TURN.answers * asked
     if cosine is not None:
         # A bare heading is a date or a title more often than a statement, and its vector is near to anything as short.
-        note += NOTE.cosine * cosine * ~corpus.heading + HEADING_COSINE * cosine[head] * headed
+        note += NOTE.cosine * cosine * corpus.content + HEADING_COSINE * cosine[head] * headed
         talk += TURN.cosine * cosine + TURN.near_cosine * _near_mean(corpus, cosine)
     both: Floats = np.where(turn, talk, note).astype(np.float32)
     return both
 
 
-def place(corpus: Corpus, asks_when: bool) -> Floats:
-    """What speaks for a block whatever it says: its kind and its length."""
-    out: Floats = (LENGTH * np.log(np.maximum(corpus.chars, 1))).astype(np.float32)
-    out += ASKING * ((corpus.flags & traits.QUESTION) > 0)
-    out += BARE * corpus.heading
-    if asks_when:
-        out += WHEN * ((corpus.flags & traits.TIMED) > 0)
+def standing(chars: NDArray[np.int32], flags: NDArray[np.uint8], heading: NDArray[np.bool_]) -> Floats:
+    """What speaks for a block whatever is asked: its length and its kind. float32[n]."""
+    out: Floats = (LENGTH * np.log(np.maximum(chars, 1))).astype(np.float32)
+    out += ASKING * ((flags & traits.QUESTION) > 0)
+    out += BARE * heading
     return out
 
 
 def on_day(corpus: Corpus, days: Sequence[DayRange]) -> Floats:
     """What the day of its note adds to a block. What happened is told on the day or soon after, rarely before."""
     best: Floats = np.zeros(len(corpus), dtype=np.float32)
+    if not days or not corpus.day.any():
+        return best
     day = corpus.day.astype(np.float32)
     for r in days:
         span = r.last - r.first
         gain = (ON_DAY if span <= 7 else IN_MONTH if span <= 100 else IN_YEAR) * r.weight
-        near = gain * np.exp(-np.maximum(day - r.last, 0) / 3 - np.maximum(r.first - day, 0) / 1.5)
-        best = np.maximum(best, np.asarray(near, dtype=np.float32))
+        near: Floats = (gain * np.exp(-np.maximum(day - r.last, 0) / 3 - np.maximum(r.first - day, 0) / 1.5)).astype(np.float32)
+        best = np.maximum(best, near)
     dated: Floats = np.where(corpus.day > 0, best, 0).astype(np.float32)
     return dated
 
 
 def _near_mean(corpus: Corpus, cosine: Floats) -> Floats:
-    content = (~corpus.heading).astype(np.float32)
-    sums = lexical.between(corpus, cosine * content, lexical.NEAR)
-    mean: Floats = sums / np.maximum(lexical.between(corpus, content, lexical.NEAR), 1.0)
+    mean: Floats = lexical.between(corpus, cosine * corpus.content, lexical.NEAR) / corpus.contents_near
     return mean
-
-
-def _shifted(corpus: Corpus, values: Floats, step: int) -> Floats:
-    """The values of the block before (step 1) or after (-1) in the same section, 0 where there is none or it is the heading."""
-    out = np.zeros_like(values)
-    to, of = (slice(1, None), slice(None, -1)) if step > 0 else (slice(None, -1), slice(1, None))
-    out[to] = values[of] * ((corpus.section[to] == corpus.section[of]) & ~corpus.heading[of])
-    return out

@@ -41,21 +41,34 @@ class Corpus:
     section_first: Ints = field(init=False)  # [n] position of the first block of the same section
     section_end: Ints = field(init=False)  # [n] one past its last
     turn: NDArray[np.bool_] = field(init=False)  # [n] part of a conversation
+    headed: NDArray[np.bool_] = field(init=False)  # [n] text of a note under a heading
+    follows: Floats = field(init=False)  # [n] 1 where the block before is of the same section
+    content: Floats = field(init=False)  # [n] 1 where it is no heading
+    contents_near: Floats = field(init=False)  # [n] how many such are in its window, 1 at least
+    standing: Floats = field(init=False)  # [n] what speaks for it whatever is asked
     windows: Mapping[int, tuple[Ints, Ints]] = field(init=False)  # size -> bounds
     norms: Mapping[int, Floats] = field(init=False)  # size (0: the block alone) -> BM25 length norms
 
     def __post_init__(self) -> None:
         first, end = _spans(self.section)
-        windows = {size: lexical.window(first, end, size) for size in (lexical.NEAR, lexical.WIDE)}
         length = self.length.astype(np.float32)
         sums = np.concatenate(([0.0], np.cumsum(length, dtype=np.float64)))
-        norms = {size: lexical.norm((sums[b] - sums[a]).astype(np.float32)) for size, (a, b) in windows.items()}
+        windows = {size: lexical.window(first, end, size) for size in (lexical.NEAR, lexical.WIDE)}
+        turn = (self.flags & traits.TURN) > 0
+        content = ~self.heading
+        count = np.concatenate(([0], np.cumsum(content)))
+        a, b = windows[lexical.NEAR]
         for name, value in {
             "section_first": first,
             "section_end": end,
-            "turn": (self.flags & traits.TURN) > 0,
+            "turn": turn,
+            "headed": self.heading[first] & content & ~turn,
+            "follows": (np.arange(len(self)) > first).astype(np.float32),
+            "content": content.astype(np.float32),
+            "contents_near": np.maximum(count[b] - count[a], 1).astype(np.float32),
+            "standing": ranker.standing(self.chars, self.flags, self.heading),
             "windows": windows,
-            "norms": {0: lexical.norm(length), **norms},
+            "norms": {0: lexical.norm(length)} | {size: lexical.norm((sums[d] - sums[c]).astype(np.float32)) for size, (c, d) in windows.items()},
         }.items():
             object.__setattr__(self, name, value)
 
@@ -122,7 +135,7 @@ class Scored:
         found = []
         for term in self.weights:
             positions = self.postings[term]
-            at = int(np.searchsorted(positions, first))
+            at = int(positions.searchsorted(first))
             if at < positions.size and positions[at] <= last:
                 found.append(term)
         return tuple(sorted(found, key=lambda term: (-self.weights[term], term)))
@@ -176,7 +189,9 @@ def score(
             total[matcher.postings(traits.LABEL_MARK + name)[0]] += ranker.SPEAKER / len(names)
         best = np.maximum(best, total)
         own = np.maximum(own, match.own)
-    best += ranker.place(corpus, query.asks_when) + on_day
+    best += corpus.standing + on_day
+    if query.asks_when:
+        best += ranker.WHEN * ((corpus.flags & traits.TIMED) > 0)
     if query.context or context_cosine is not None:
         best += CONTEXT * ranker.evidence(corpus, matcher.match(query.context), _on_scale(context_cosine, calibration))
     best = np.where(shown & held, best, -np.inf).astype(np.float32)
