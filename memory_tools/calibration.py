@@ -16,7 +16,7 @@ class Calibration:
     A block whose score is `reach` behind the best one is at .5 where there is an answer at all.
 
     `same_scale`: cosines are used as they are; otherwise they are brought to the default encoder's scale by what the corpus shows of them.
-    Negative logits count `doubt` times: what is unlikely is to be below half of min_score too, which a search without results falls back to.
+    Negative logits count `doubt` times: what is unlikely is to be below half of min_score too, where a search without results looks next.
     """
 
     slope: float

@@ -22,7 +22,7 @@ _SHORT = ("jan", "feb", "mar", "apr", "", "jun", "jul", "aug", "sept sep", "oct 
 MONTHS = {name: number for number, row in enumerate(_MONTH_ROWS, 1) for name in row.split()}
 SHORT_MONTHS = {name: number for number, row in enumerate(_SHORT, 1) for name in row.split()}
 # Words of their own as well: without a day or a year they need a word such as "in" or "last" before them.
-AMBIGUOUS = frozenset("may march mars mai mei marco marzo май август august мае марте марта".split())
+AMBIGUOUS = frozenset(["may", "march", "mars", "mai", "mei", "marco", "marzo", "май", "август", "august", "мае", "марте", "марта"])
 
 WEEKDAYS = {
     name: number
@@ -46,8 +46,10 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12, "春�
 DAYS = {
     "yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1,
     "gestern": -1, "vorgestern": -2, "heute": 0, "hier": -1, "avant-hier": -2, "aujourd'hui": 0, "demain": 1,
-    "ayer": -1, "anteayer": -2, "hoy": 0, "ieri": -1, "oggi": 0, "ontem": -1, "hoje": 0, "вчера": -1, "позавчера": -2, "сегодня": 0, "завтра": 1,
-    "大前天": -3, "前天": -2, "昨天": -1, "昨日": -1, "昨晚": -1, "今天": 0, "今日": 0, "今早": 0, "今晚": 0, "明天": 1, "明日": 1, "后天": 2,
+    "ayer": -1, "anteayer": -2, "hoy": 0, "ieri": -1, "oggi": 0, "ontem": -1, "hoje": 0,
+    "вчера": -1, "позавчера": -2, "сегодня": 0, "завтра": 1,
+    "大前天": -3, "前天": -2, "昨天": -1, "昨日": -1, "昨晚": -1,
+    "今天": 0, "今日": 0, "今早": 0, "今晚": 0, "明天": 1, "明日": 1, "后天": 2,
     "一昨日": -2, "きのう": -1, "きょう": 0, "어제": -1, "그저께": -2, "오늘": 0, "내일": 1,
 }  # fmt: skip
 
@@ -82,3 +84,18 @@ SMALL = {
     )
     for word in row.split()
 }
+
+# Words that begin a search for "last week" and its like.
+SPAN_WORDS = (
+    "week woche semaine semana settimana неделе неделю неделя month monat mois mes mese mês месяце месяц "
+    "year jahr année an año anno ano году год weekend wochenende end fin выходные"
+)
+# A text that has one of these says when, or nearly.
+TIME_WORDS = (
+    "ago last next week weeks weekend month months year years day days since recently just morning afternoon evening "
+    "woche wochen monat monate monaten jahr jahre jahren tag tage tagen letzte letzten nächste nächsten seit uhr "
+    "semaine semaines mois an ans jour jours dernier dernière prochain prochaine depuis heure heures "
+    "semana semanas mes meses año años día días pasado pasada próximo próxima hace desde "
+    "settimana mese mesi anno anni giorno giorni scorso scorsa ano anos dia dias passado passada "
+    "неделя неделю недели месяц месяца года год лет день дня дней назад"
+)

@@ -62,7 +62,7 @@ class Matcher:
         return float(np.log1p((n - holding + 0.5) / (holding + 0.5)))
 
     def match(self, terms: Sequence[Term], names: frozenset[str] = frozenset()) -> Match:
-        """`names`: terms that are speakers in this corpus. In a conversation a speaker's name says who, not what: it does not count there."""
+        """`names`: terms that are speakers here. In a conversation a speaker's name says who, not what: it does not count there."""
         corpus = self._corpus
         n = len(corpus)
         own, near, wide = (np.zeros(n, dtype=np.float32) for _ in range(3))

@@ -74,7 +74,9 @@ def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf) ->
         if not open_[position]:
             continue
         open_[position] = False
-        twins = [p for p in _alike(corpus, scored, order, open_, position) if p not in differs.get(position, ()) and likeness.same(position, p)]
+        twins = [
+            p for p in _alike(corpus, scored, order, open_, position) if p not in differs.get(position, ()) and likeness.same(position, p)
+        ]
         open_[twins] = False
         first, last = _extent(corpus, scored, open_, position, text)
         open_[first : last + 1] = False
@@ -108,7 +110,11 @@ def _newer_first(
         rivals = [
             p
             for p in waiting
-            if day[p] and day[best] and day[p] != day[best] and scored.score[best] - scored.score[p] <= NEAR_EQUAL and likeness.other(best, p)
+            if day[p]
+            and day[best]
+            and day[p] != day[best]
+            and scored.score[best] - scored.score[p] <= NEAR_EQUAL
+            and likeness.other(best, p)
         ]
         newest = max([best, *rivals], key=lambda p: (day[p], -head.index(p)))
         if newest != best:

@@ -10,7 +10,8 @@ from memory_tools.tokens import STOP, tokenize
 _WHEN = re.compile(
     r"(?:^|[.?!,;:]|\b(?:and|or|since|know|remember|say|said|tell))\s*(?:exactly\s+)?when\b"  # not "what helps when it rains"
     r"|\b(?:how long|how recently|what (?:year|month|date|day|time)|which (?:year|month|date|day))\b"
-    r"|(?:^|[.?!,;:¿])\s*(?:wann|quand|cuándo|quando|когда)\b|\b(?:seit wann|bis wann|wie lange|depuis quand|desde cuándo|сколько времени)\b"
+    r"|(?:^|[.?!,;:¿])\s*(?:wann|quand|cuándo|quando|когда)\b"
+    r"|\b(?:seit wann|bis wann|wie lange|depuis quand|desde cuándo|сколько времени)\b"
     r"|什么时候|何时|何時|几点|哪天|哪一天|多久|哪年|几月|几号|いつ|何日|何月|언제|며칠",
     re.IGNORECASE,
 )

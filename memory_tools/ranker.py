@@ -1,4 +1,4 @@
-"""How well blocks match a question in, one number for each out: a small linear ranker over what a block and its surroundings hold. Pure numpy."""
+"""How blocks and their surroundings match a question in, one number for each block out: a small linear ranker. Pure numpy."""
 
 from __future__ import annotations
 

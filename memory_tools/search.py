@@ -68,7 +68,8 @@ class Corpus:
             "contents_near": np.maximum(count[b] - count[a], 1).astype(np.float32),
             "standing": ranker.standing(self.chars, self.flags, self.heading),
             "windows": windows,
-            "norms": {0: lexical.norm(length)} | {size: lexical.norm((sums[d] - sums[c]).astype(np.float32)) for size, (c, d) in windows.items()},
+            "norms": {0: lexical.norm(length)}
+            | {size: lexical.norm((sums[d] - sums[c]).astype(np.float32)) for size, (c, d) in windows.items()},
         }.items():
             object.__setattr__(self, name, value)
 
@@ -95,7 +96,7 @@ class Query:
 
 def read(phrasings: Sequence[str], context: str | None, now: datetime, corpus: Corpus, postings: Postings) -> Query:
     """What a question asks of this corpus. Encode `wordings`, not the phrasings: a speaker's name, which half of the lines carry, would
-    draw the question's vector to all that the speaker ever said (recall of the cosine alone within 1,000 characters: .22 with, .42 without).
+    draw the question's vector to all that the speaker ever said (the cosine's recall within 1,000 characters: .22 with, .42 without).
     """
     named = [dates.mentions(p, now) for p in phrasings]
     days = tuple(dict.fromkeys(r for mentions in named for m in mentions for r in m.ranges))
@@ -216,15 +217,12 @@ def _on_scale(cosine: Floats | None, calibration: Calibration) -> Floats | None:
 
 
 def _relevance(best: Floats, strength: float, calibration: Calibration) -> Floats:
-    """Logistic in the strength of the question's best evidence, which fades with the distance from it and is gone at `calibration.reach`."""
+    """Logistic in the strength of the question's best evidence; it fades with the distance from that, to .5 at `calibration.reach`."""
     out = np.zeros_like(best)
     scored = np.isfinite(best)
     if scored.any():
         behind = (best[scored].max() - best[scored]) / calibration.reach
-        if strength > 0:
-            logit = min(strength, SUREST) * (1.0 - behind)
-        else:
-            logit = strength - behind
+        logit = min(strength, SUREST) * (1.0 - behind) if strength > 0 else strength - behind
         out[scored] = 1.0 / (1.0 + np.exp(-np.where(logit < 0, calibration.doubt * logit, logit)))
     return out
 
@@ -247,7 +245,9 @@ def _speakers(corpus: Corpus, matcher: lexical.Matcher, terms: Sequence[Term]) -
     """The terms that name somebody who speaks in this corpus, twice at least."""
     if not corpus.turn.any():
         return frozenset()
-    return frozenset(t.text for t in terms if t.kind != "stop" and len(t.text) > 1 and matcher.postings(traits.LABEL_MARK + t.text)[0].size >= 2)
+    return frozenset(
+        t.text for t in terms if t.kind != "stop" and len(t.text) > 1 and matcher.postings(traits.LABEL_MARK + t.text)[0].size >= 2
+    )
 
 
 def _spans(group: NDArray[np.int32]) -> tuple[Ints, Ints]:

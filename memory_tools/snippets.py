@@ -1,4 +1,4 @@
-"""A text, the question's terms and a room in characters in, the part of the text to show out: around the match, never through a character. Pure."""
+"""A text, the question's terms and a room in characters in, the part to show out: around the match, through no character. Pure."""
 
 from __future__ import annotations
 

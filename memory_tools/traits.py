@@ -18,11 +18,12 @@ LABELLED = 2  # starts with a label: `- **Ann**: ...`, `Ann: ...`
 TURN = 4  # is part of a conversation
 TIMED = 8  # says when: a date, a weekday, "last week", "三月"
 
-# The tokens of a speaker's label are postings of their own, so that a name in the question can meet the speaker. No token holds this character.
+# A speaker's label is posted on its own, so that a name in the question can meet the speaker. No token holds this character.
 LABEL_MARK = "\x1e"
 
 _LABEL = re.compile(
-    r"^\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(?:\[[ xX]\]\s+)?(?:\*\*|__)?([^\W\d_][^\n:：*`|]{0,39}?)(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?(?=\s)|：)"
+    r"^\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(?:\[[ xX]\]\s+)?(?:\*\*|__)?"
+    r"([^\W\d_][^\n:：*`|]{0,39}?)(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?(?=\s)|：)"
 )
 _LABEL_WORDS = 4
 _ENDS_ASKING = re.compile(r"[?？]\s*(?:\[[^\]]*\]\s*)*[\"'”’)）」』]*\s*$")
@@ -31,12 +32,7 @@ _TIME_WORDS = sorted(
         *(name for name in date_words.MONTHS if name not in ("may", "march", "mars", "mei")),
         *date_words.WEEKDAYS,
         *(word for word in date_words.DAYS if word[0].isascii() or word[0] in "вспз"),
-        *"ago last next week weeks weekend month months year years day days since recently just morning afternoon evening".split(),
-        *"woche wochen monat monate monaten jahr jahre jahren tag tage tagen letzte letzten nächste nächsten seit uhr".split(),
-        *"semaine semaines mois an ans jour jours dernier dernière prochain prochaine depuis heure heures".split(),
-        *"semana semanas mes meses año años día días pasado pasada próximo próxima hace desde".split(),
-        *"settimana mese mesi anno anni giorno giorni scorso scorsa ano anos dia dias passado passada".split(),
-        *"неделя неделю недели месяц месяца год года лет день дня дней назад".split(),
+        *date_words.TIME_WORDS.split(),
     },
     key=lambda word: (-len(word), word),
 )
@@ -90,7 +86,7 @@ def _label(block: Block) -> str | None:
 
 
 def _is_talk(blocks: Sequence[Block], labels: Sequence[str | None]) -> bool:
-    """Whether people take turns here: most pieces carry a label, and few labels come again and again. A list of keys and values has many."""
+    """Whether people take turns here: most pieces carry a label, and few labels come again and again; keys of a list are many."""
     counts = Counter(label for label in labels if label is not None)
     labelled = sum(counts.values())
     pieces = sum(block.kind != "heading" for block in blocks)
