@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import importlib.util
+import json
 import math
 import random
-from dataclasses import replace
+import sys
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -442,3 +448,33 @@ def test_an_outcome_that_arrives_late_does_not_make_a_memory_older() -> None:
     usage = record(record(Usage(), True, NOW), True, days(5))
     assert usage.last_used == usage.last_success == NOW
     assert record(Usage(last_used=NOW.replace(tzinfo=None)), None, days(1)).last_used == NOW
+
+
+# --- the benchmark --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def learning() -> ModuleType:
+    path = Path(__file__).resolve().parent.parent / "benchmarks" / "learning.py"
+    spec = importlib.util.spec_from_file_location("learning", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["learning"] = module  # its dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_where_a_third_of_the_memories_mislead_learning_beats_matching_alone(learning: ModuleType) -> None:
+    stream = learning.generate(learning.Recipe(20, 6, 1.2), seed=3, steps=700, held_out=200)
+    gains = {policy: learning.run(stream, "bad30", policy, seed=0)["gain"] for policy in (*POLICIES, "sum")}
+    assert abs(gains["relevance"]) < 0.01  # equal relevance may fall the other way
+    assert gains["balanced"] > 0.05
+    assert gains["balanced"] > gains["seed"]
+
+
+def test_streams_of_ones_own_are_read_as_they_were_made(learning: ModuleType, tmp_path: Path) -> None:
+    made = learning.generate(learning.Recipe(6, 2, 1.0), seed=1, steps=20, held_out=5)
+    document = {"steps": made.steps, "tasks_per_day": made.tasks_per_day, "worlds": {name: asdict(w) for name, w in made.worlds.items()}}
+    (tmp_path / f"{made.name}.json.gz").write_bytes(gzip.compress(json.dumps(document).encode()))
+    assert learning.given(tmp_path) == [made]
