@@ -34,7 +34,7 @@ ORDER = (
     ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
     ("skill", "watch_folders", "watch_events", "watch", "bench"),
     # faces: one table of verbs, three ways to call it
-    ("render_text", "render_terminal", "render", "verbs", "resident"),
+    ("render_text", "render_terminal", "render", "verbs", "resident", "tool_text"),
     ("http_serving", "mcp_server", "http_app"),
     ("cli_session", "cli_recall", "cli_index", "cli_scores", "cli_tool", "cli_serve", "cli", "__main__"),
 )
