@@ -182,6 +182,8 @@ def written(entry: Entry) -> dict[str, object]:
             raw.pop(name, None)
         else:
             raw[name] = WRITE[name](value) if name in WRITE else value
+    if raw and not entry.raw:  # an entry of our own has the documented fields, also where nothing was counted yet
+        raw = {"use_count": 0, "success_count": 0} | raw
     return raw
 
 

@@ -1,0 +1,133 @@
+"""What a user sees of learning, through the command line on real files: the twin that helped comes first, whatever happens to the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TWINS = (
+    "# Memory\n\n## Restart the queue\n\n- when the queue hangs, restart the worker with `systemctl restart queue-worker`\n\n"
+    "## Restart the queue (old)\n\n- when the queue hangs, restart the worker with `service queue-worker restart`\n"
+)
+ZWILLINGE = (
+    "# 记忆\n\n## 队列卡住怎么办\n\n- 队列卡住时,用 systemctl restart queue-worker 重启\n\n"
+    "## 队列卡住怎么办(旧)\n\n- 队列卡住时,用 service queue-worker restart 重启\n"
+)
+
+
+def _run(root: Path, *arguments: str) -> dict[str, object]:
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("MEMORY_TOOLS_")} | {"MEMORY_TOOLS_ENCODER": "none"}
+    done = subprocess.run(
+        [sys.executable, "-m", "memory_tools", "--workspace", str(root), *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environ,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+def _order(root: Path, query: str) -> list[str]:
+    found = _run(root, "search", query, "--max-results", "2", "--min-score", "0.2")["results"]
+    assert isinstance(found, list)
+    return [r["snippet"] for r in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "one", "other"),
+    [
+        (TWINS, "the queue hangs, restart the worker", "systemctl restart", "service queue-worker"),
+        (ZWILLINGE, "队列卡住 重启", "systemctl restart", "service queue-worker"),
+    ],
+)
+def test_of_two_near_twins_the_one_that_helped_comes_first_and_flips_when_the_other_helps(
+    tmp_path: Path, text: str, query: str, one: str, other: str
+) -> None:
+    note = tmp_path / "MEMORY.md"
+    note.write_text(text, encoding="utf-8")
+
+    def judge(held: str, outcome: str, times: int) -> None:
+        for _ in range(times):
+            position = next(i for i, s in enumerate(_order(tmp_path, query), 1) if held in s)
+            _run(tmp_path, "feedback", "last", str(position), "--outcome", outcome)
+
+    judge(other, "success", 2)
+    assert other in _order(tmp_path, query)[0]
+    judge(one, "success", 3)
+    judge(other, "failure", 3)
+    assert one in _order(tmp_path, query)[0]
+
+    # The history is the file's: it survives a lost index, another place of the section, and a renamed file.
+    shutil.rmtree(tmp_path / ".memory-tools")
+    assert one in _order(tmp_path, query)[0]
+    (tmp_path / "memory").mkdir(exist_ok=True)
+    note.rename(tmp_path / "memory/2026-03-05-queue.md")
+    assert one in _order(tmp_path, query)[0]
+    scores = json.loads((tmp_path / "memory/utility-scores.json").read_text(encoding="utf-8"))
+    assert {"use_count", "success_count", "last_used", "utility"} <= set(next(iter(scores.values())))
+
+
+def test_outcomes_find_their_section_after_a_twin_heading_was_put_above_it(tmp_path: Path) -> None:
+    note = tmp_path / "MEMORY.md"
+    note.write_text("# Memory\n\n## Backup\n\n- the nightly dump goes to the cold bucket\n", encoding="utf-8")
+    shown = _run(tmp_path, "search", "nightly dump cold bucket", "--min-score", "0.2")
+    assert shown["results"][0]["address"] == "MEMORY.md#backup"  # type: ignore[index]
+    note.write_text(
+        "# Memory\n\n## Backup\n\n- laptops are mirrored each Friday\n\n## Backup\n\n- the nightly dump goes to the cold bucket\n",
+        encoding="utf-8",
+    )
+    said = _run(tmp_path, "feedback", "MEMORY.md#backup", "--outcome", "success")
+    assert [r["address"] for r in said["recorded"]] == ["MEMORY.md#backup-1"]  # type: ignore[attr-defined]
+
+
+def test_reading_what_was_shown_is_a_use_and_feedback_resolves_it_instead_of_adding_one(tmp_path: Path) -> None:
+    (tmp_path / "MEMORY.md").write_text("# Memory\n\n## Backup\n\n- the nightly dump goes to the cold bucket\n", encoding="utf-8")
+    _run(tmp_path, "search", "nightly dump cold bucket", "--min-score", "0.2")
+    assert not (tmp_path / "memory/utility-scores.json").exists()  # case 26: showing counts nothing
+    _run(tmp_path, "get", "MEMORY.md#backup")
+    scores = json.loads((tmp_path / "memory/utility-scores.json").read_text(encoding="utf-8"))
+    assert (scores["MEMORY.md#backup"]["use_count"], scores["MEMORY.md#backup"]["success_count"]) == (1, 0)
+    for _ in range(3):  # case 24: a retry changes nothing
+        said = _run(tmp_path, "feedback", "last", "1", "--outcome", "success")
+    row = said["recorded"][0]  # type: ignore[index]
+    assert (row["useCount"], row["successCount"], row["failCount"], row["counted"]) == (1, 1, 0, False)
+    assert "bucket" in (tmp_path / "MEMORY.md").read_text(encoding="utf-8")
+    assert "use_count" not in (tmp_path / "MEMORY.md").read_text(encoding="utf-8")  # case 25
+
+
+def test_one_unknown_name_records_nothing(tmp_path: Path) -> None:
+    (tmp_path / "MEMORY.md").write_text("# Memory\n\n## Backup\n\n- the nightly dump goes to the cold bucket\n", encoding="utf-8")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "memory_tools",
+            "--workspace",
+            str(tmp_path),
+            "feedback",
+            "MEMORY.md#backup",
+            "MEMORY.md#bakup",
+            "--outcome",
+            "success",
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        env=os.environ | {"MEMORY_TOOLS_ENCODER": "none"},
+    )
+    assert done.returncode == 1
+    error = json.loads(done.stdout)["error"]
+    assert error["type"] == "not_found"
+    assert "MEMORY.md#backup" in error["hint"]
+    assert not (tmp_path / "memory/utility-scores.json").exists()
