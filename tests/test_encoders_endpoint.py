@@ -175,6 +175,20 @@ def test_the_dimension_is_asked_once_and_known_from_then_on(played: Played) -> N
     assert len(played.asked) == 1
 
 
+def test_a_known_dimension_is_not_asked_for_and_another_one_refused(played: Played) -> None:
+    """case 7"""
+    address = f"openai:{played.url}#some-model"
+    opened = open_encoder(address, dimension=3)
+    assert opened is not None
+    assert opened.dimension == 3
+    assert played.asked == []
+    assert opened.encode(["a"], "query").shape == (1, 3)
+    changed = open_encoder(address, dimension=4)
+    assert changed is not None
+    with pytest.raises(Unavailable, match="a vector of 3 numbers after vectors of 4"):
+        changed.encode(["a"], "query")
+
+
 def test_without_a_key_no_authorization_is_sent(played: Played) -> None:
     encoder(played, api_key=None).encode(["a"], "query")
     assert played.asked[0].authorization is None

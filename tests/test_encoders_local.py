@@ -149,6 +149,18 @@ def test_real_weights_give_unit_rows_and_zero_for_blank_texts(minilm: SentenceTr
 
 
 @apply(weights)
+def test_what_the_model_cannot_read_gets_no_direction(minilm: SentenceTransformers) -> None:
+    """Symptom: with an English model every Chinese note was close to every Chinese question."""
+    texts = [
+        "生产数据库在每天凌晨三点自动备份",
+        "The café's Größe 🙂 is 5 m²",
+        "Резервная копия базы",
+        "see 备份 in the backup notes of the database",
+    ]
+    assert minilm.encode(texts, "passage").any(axis=1).tolist() == [False, True, True, True]
+
+
+@apply(weights)
 def test_real_weights_find_the_answer_to_a_question(minilm: SentenceTransformers) -> None:
     questions = ["When does the backup run?", "What does she like to drink?", "Which port does the service listen on?"]
     notes = ["The production database is saved every night at three.", "Anna prefers green tea over coffee.", "The API is served on 8002."]

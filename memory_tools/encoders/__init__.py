@@ -64,8 +64,12 @@ def user_cache() -> Path | None:
         return None
 
 
-def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | None = None) -> Encoder | None:
-    """The encoder that `spec` names, None for "none". InvalidInput: no such kind. Unavailable: it cannot be used, with what to install."""
+def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | None = None, dimension: int | None = None) -> Encoder | None:
+    """The encoder that `spec` names, None for "none". InvalidInput: no such kind. Unavailable: it cannot be used, with what to install.
+
+    `api_key` is for `openai:`, `cache_dir` for `default` (None: `user_cache()`). `dimension`: what it was when the index was made, where
+    that is known; a server need not be asked for it then, and is refused when its vectors differ.
+    """
     kind, _, rest = spec.strip().partition(":")
     if kind == "none" and not rest:
         return None
@@ -80,7 +84,7 @@ def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | Non
     if kind == "openai":
         from memory_tools.encoders.endpoint import Endpoint
 
-        return Endpoint(rest, api_key)
+        return Endpoint(rest, api_key, dimension)
     raise InvalidInput(
         f"unknown encoder {spec!r}",
         'use "default", "none", "sentence-transformers:<path or name>" or "openai:<base_url>#<model>"',

@@ -34,7 +34,9 @@ class Endpoint:
 
     cosines: Cosines | None = None
 
-    def __init__(self, address: str, api_key: str | None = None, *, patient: Pace = _PATIENT, quick: Pace = _QUICK) -> None:
+    def __init__(
+        self, address: str, api_key: str | None = None, dimension: int | None = None, *, patient: Pace = _PATIENT, quick: Pace = _QUICK
+    ) -> None:
         base_url, _, model = address.partition("#")
         try:
             parts = urlsplit(base_url.strip())
@@ -50,12 +52,12 @@ class Endpoint:
         self._pace = {"query": quick, "passage": patient}
         path = parts.path.rstrip("/")
         self._post = Poster(urlunsplit(parts._replace(path=f"{path}/embeddings")), api_key)
-        self._dimension: int | None = None
+        self._dimension = dimension
         self.name = f"openai:{parts.netloc}{path}#{self._model}/{VERSION}"
 
     @property
     def dimension(self) -> int:
-        """Asks the server once, with a short text. Unavailable as in `encode`."""
+        """Where it was not given, asks the server once, with a short text. Unavailable as in `encode`."""
         if self._dimension is None:
             self.encode(["dimension"], "query")
         assert self._dimension is not None
@@ -99,7 +101,7 @@ class Endpoint:
             if size != self._dimension:
                 raise Unavailable(
                     f"{where}: a vector of {size} numbers after vectors of {self._dimension}",
-                    "the model behind this name has changed; restart, or rebuild the index",
+                    "the model behind this name is another one now; `memory-tools rebuild` encodes everything anew",
                 )
         return vectors
 
