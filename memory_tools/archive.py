@@ -184,7 +184,9 @@ class _Move:
     def _try(self, parts: Sequence[Part], chosen: Sequence[Part], ids: Mapping[str, str]) -> tuple[Part, str] | None:
         """The bytes after the move, in `note` and `archive`; or the first section that cannot go, and why."""
         self.note, self.archive = self._note, self._archive
-        held = {(h.record.address, h.text) for h in archived.held(self._archive)}
+        # Moved before, when the note could not be written any more.
+        note = archived.digest(self._note)
+        held = {h.record.address for h in archived.held(self._archive) if h.record.note == note}
         for part in reversed(chosen):  # from the end, so that the lines above stay where they are
             chunk, rest = archived.cut(self.note, part.section)
             before = _contents(archived.parts_of(self.path, self.note), without=part)
@@ -193,9 +195,9 @@ class _Move:
             self.note = rest
         for part in chosen:
             chunk, _ = archived.cut(self._note, part.section)
-            if (part.section.address, chunk) in held:
-                continue  # moved before, when the note could not be written any more
-            record = archived.record_of(part, parts, chunk, ids[part.section.address], time_text(self.now))
+            if part.section.address in held:
+                continue
+            record = archived.record_of(part, parts, chunk, ids[part.section.address], time_text(self.now), self._note)
             longer = archived.put(self.archive, f"Archive {self.now:%Y-%m}", record, chunk)
             line = archived.held(longer)[-1].line
             there = archived.parts_of(self.archive_path, longer)
@@ -213,35 +215,39 @@ def _contents(parts: Sequence[Part], without: Part | None = None) -> list[tuple[
 
 def restore(workspace: Path, address: str) -> Moved:
     """Put an archived section back where it was. `address`: the one it had, or the one it has in the archive. Raises NotFound."""
-    path, one, content = _find(workspace, address)
+    path, one = _find(workspace, address)
     note = one.record.address.partition("#")[0]
     source, target = files.writable(workspace, note), files.writable(workspace, path)
     with durable.lock(target), durable.lock(source):
-        content = _bytes(target)
+        content, before = _bytes(target), _bytes(source)
         again = next((h for h in archived.held(content) if h.record == one.record), None)
         if again is None:
             raise NotFound(f"{address}: was restored meanwhile")
-        before = _bytes(source)
         line = archived.place(note, before, again, [h for p in _archives(workspace) for h in archived.held(_read(workspace, p))])
-        after = archived.insert(before, line, again.text)
-        durable.replace(source, after)
-        rest = archived.take(content, again)
+        after, at = archived.insert(note, before, line, again.text)
+        if again.record.back == archived.digest(before):  # restored before, when the archive could not be written any more
+            after, at = before, line + 1
+        else:
+            content = archived.marked(content, again, after)
+            durable.replace(target, content)
+            durable.replace(source, after)
+        rest = archived.take(content, next(h for h in archived.held(content) if h.start == again.start))
         if rest:
             durable.replace(target, rest)
         else:
             durable.remove(target)
-    there = [p for p in archived.parts_of(note, after) if p.section.start_line == line + 1]
+    there = [p for p in archived.parts_of(note, after) if p.section.start_line == at]
     return Moved(again.record.address, there[0].section.address if there else note, note)
 
 
-def _find(workspace: Path, address: str) -> tuple[str, Held, bytes]:
+def _find(workspace: Path, address: str) -> tuple[str, Held]:
     known: list[str] = []
     for path in reversed(_archives(workspace)):  # the newest first
         content = _read(workspace, path)
         at = {p.section.start_line: p.section.address for p in archived.parts_of(path, content)}
         for one in reversed(archived.held(content)):
             if address in (one.record.address, at.get(one.line)):
-                return path, one, content
+                return path, one
             known.append(one.record.address)
     import difflib
 

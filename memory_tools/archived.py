@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory_tools import identity, sections
 from memory_tools.records import Section
@@ -30,7 +30,11 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Where an archived section was. `size`: its bytes; `pad`: bytes of white space that were put behind it."""
+    """Where an archived section was. `size`: its bytes; `pad`: bytes of white space that were put behind it.
+
+    `note`: hash of the note with the section still in it; `back`: of the note into which it is being restored. A move that was killed
+    between its two writes is known by them.
+    """
 
     address: str
     id: str
@@ -40,6 +44,8 @@ class Record:
     size: int
     pad: int
     digest: str
+    note: str
+    back: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +93,12 @@ def cut(content: bytes, section: Section) -> tuple[bytes, bytes]:
     return b"".join(lines[first:last]), mark + b"".join(lines[:first] + lines[last:])
 
 
-def record_of(part: Part, parts: Sequence[Part], chunk: bytes, id: str, time: str) -> Record:
+def record_of(part: Part, parts: Sequence[Part], chunk: bytes, id: str, time: str, note: bytes) -> Record:
     at = parts.index(part)
     after = parts[at - 1].neighbour if at else None
     before = parts[at + 1].neighbour if at + 1 < len(parts) else None
     pad = 0 if chunk.endswith((b"\n\n", b"\n\r\n", b"\r\r")) else 1 if chunk.endswith((b"\n", b"\r")) else 2
-    return Record(part.section.address, id, time, after, before, len(chunk), pad, hashlib.sha256(chunk).hexdigest())
+    return Record(part.section.address, id, time, after, before, len(chunk), pad, digest(chunk), digest(note))
 
 
 def put(archive: bytes, title: str, record: Record, chunk: bytes) -> bytes:
@@ -101,18 +107,28 @@ def put(archive: bytes, title: str, record: Record, chunk: bytes) -> bytes:
         archive = f"# {title}\n\n".encode()
     elif not archive.endswith((b"\n", b"\r")):
         archive += b"\n"
-    neighbours = {name: [n.address, n.body] for name, n in (("after", record.after), ("before", record.before)) if n}
-    fields = {
-        "from": record.address,
-        "id": record.id,
-        "time": record.time,
-        "bytes": record.size,
-        "pad": record.pad,
-        "sha256": record.digest,
-    }
+    return archive + _comment(record) + chunk + b"\n" * record.pad
+
+
+def _comment(record: Record) -> bytes:
+    fields: dict[str, object] = {"from": record.address, "id": record.id, "time": record.time}
+    fields |= {name: [n.address, n.body] for name, n in (("after", record.after), ("before", record.before)) if n}
+    fields |= {"bytes": record.size, "pad": record.pad, "hash": record.digest, "note": record.note}
+    fields |= {"back": record.back} if record.back else {}
     # No `-->` may end the comment early.
-    comment = json.dumps({**fields, **neighbours}, ensure_ascii=False).replace(">", "\\u003e")
-    return archive + f"<!-- archived {comment} -->\n".encode("utf-8", "backslashreplace") + chunk + b"\n" * record.pad
+    text = json.dumps(fields, ensure_ascii=False).replace(">", "\\u003e")
+    return f"<!-- archived {text} -->\n".encode("utf-8", "backslashreplace")
+
+
+def marked(archive: bytes, one: Held, note: bytes) -> bytes:
+    """The archive in which a section says that it is being restored, and what the note will be then."""
+    comment = _COMMENT.match(archive, one.start)
+    assert comment is not None
+    return archive[: one.start] + _comment(replace(one.record, back=digest(note))) + archive[comment.end() :]
+
+
+def digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def held(archive: bytes) -> list[Held]:
@@ -126,7 +142,7 @@ def held(archive: bytes) -> list[Held]:
             continue
         chunk = archive[at : at + record.size]
         end = at + record.size + record.pad
-        if hashlib.sha256(chunk).hexdigest() != record.digest:
+        if digest(chunk) != record.digest:
             following = _COMMENT.search(archive, at)
             end = following.start() if following else len(archive)
             chunk = archive[at:end]
@@ -143,7 +159,10 @@ def _record(raw: bytes) -> Record | None:
         size, pad = int(row["bytes"]), int(row["pad"])
         if size < 0 or not 0 <= pad <= 2:
             return None
-        return Record(str(row["from"]), str(row["id"]), str(row["time"]), after, before, size, pad, str(row["sha256"]))
+        return Record(
+            str(row["from"]), str(row["id"]), str(row["time"]), after, before, size, pad, str(row["hash"]), str(row["note"]),
+            str(row.get("back", "")),
+        )  # fmt: skip
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         return None
 
@@ -182,16 +201,19 @@ def _find(parts: Sequence[Part], wanted: Neighbour) -> Part | None:
     return best[3] if best is not None and any(best[:3]) else None
 
 
-def insert(content: bytes, line: int, chunk: bytes) -> bytes:
-    """The note with the section before that line; the same note where it stands there already (a crash came between)."""
+def insert(path: str, content: bytes, line: int, chunk: bytes) -> tuple[bytes, int]:
+    """(the note with the section before that line, the line of its heading from 1)."""
     mark = BOM if content.startswith(BOM) else b""
     lines = lines_of(content[len(mark) :])
     above, below = b"".join(lines[:line]), b"".join(lines[line:])
-    if below.startswith(chunk) and (below == chunk or chunk.endswith((b"\n", b"\r"))):
-        return content
     brk = b"\r\n" if b"\r\n" in content else b"\n"
     if above and not above.endswith((b"\n", b"\r")):
         above += brk
     if below and not chunk.endswith((b"\n", b"\r")):
         chunk += brk
-    return mark + above + chunk + below
+    made = mark + above + chunk + below
+    heading = parts_of(path, chunk)[0].section.heading
+    if above and not any(p.section.start_line == line + 1 and p.section.heading == heading for p in parts_of(path, made)):
+        # An underlined heading right behind a paragraph would be the end of that paragraph.
+        return mark + above + brk + chunk + below, line + 2
+    return made, line + 1

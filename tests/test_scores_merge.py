@@ -135,7 +135,7 @@ def test_files_are_merged_into_ours_and_a_broken_one_touches_nothing(tmp_path: P
     assert json.loads(ours.read_bytes())[A]["use_count"] == 4
     theirs.write_text("{")
     before = ours.read_bytes()
-    with pytest.raises(Damaged, match="theirs.json:1:2"):
+    with pytest.raises(Damaged, match=r"theirs\.json:1:2"):
         merge_files(base, ours, theirs)
     with pytest.raises(NotFound):
         merge_files(base, ours, tmp_path / "none.json")
@@ -191,6 +191,7 @@ def entry(draw: st.DrawFn) -> Value:
 
 
 files = st.dictionaries(st.sampled_from([A, B, "x.md#y"]), entry(), max_size=3)
+outcomes = st.lists(st.tuples(st.sampled_from([A, B]), st.booleans()), max_size=8)
 
 
 def formatted(value: object) -> bytes:
@@ -217,17 +218,13 @@ def test_counts_do_not_depend_on_whose_side_is_ours_and_can_always_be_true(
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    files,
-    st.lists(st.tuples(st.sampled_from([A, B]), st.booleans()), max_size=8),
-    st.lists(st.tuples(st.sampled_from([A, B]), st.booleans()), max_size=8),
-)
+@given(files, outcomes, outcomes)
 def test_a_merge_equals_all_outcomes_in_one_file(
     base: dict[str, Value], ours: list[tuple[str, bool]], theirs: list[tuple[str, bool]]
 ) -> None:
-    def with_outcomes(outcomes: list[tuple[str, bool]]) -> dict[str, Value]:
+    def with_outcomes(came: list[tuple[str, bool]]) -> dict[str, Value]:
         made = json.loads(json.dumps(base))
-        for address, success in outcomes:
+        for address, success in came:
             e = made.setdefault(address, {"use_count": 0, "success_count": 0, "fail_count": 0})
             e["use_count"] += 1
             e["success_count" if success else "fail_count"] += 1
