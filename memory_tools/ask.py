@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memory_tools.config_keys import CHECKS
 from memory_tools.errors import InvalidInput
-from memory_tools.utility import Settings
+from memory_tools.settings import Settings, Weights
 
 if TYPE_CHECKING:
     from memory_tools.config import Config
@@ -67,6 +67,17 @@ def ask(
         include_archive=include_archive,
         **{k: checked.get(k, getattr(config, k)) for k in given},
     )
+
+
+_UTILITY_KEYS = (
+    "feedback_bonus", "utility_threshold", "use_half_life_days", "edit_half_life_days", "success_prior", "prior_strength", "min_judged",
+    "memrl_lambda", "memrl_alpha", "pool",
+)  # fmt: skip
+
+
+def settings_of(config: Config) -> Settings:
+    """The settings of the utility stage, as configured."""
+    return Settings(weights=Weights.of(config.weights), **{key: getattr(config, key) for key in _UTILITY_KEYS})
 
 
 def with_threshold(settings: Settings, threshold: float | None) -> Settings:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from memory_tools import files, freshness
 from memory_tools.attach import Sections
@@ -16,9 +17,40 @@ from memory_tools.index import Index
 from memory_tools.records import Scan, Skipped, SyncReport, Trace
 
 if TYPE_CHECKING:
+    from threading import RLock
+
     from memory_tools.corpus import Reader
     from memory_tools.encoders import Encoder
     from memory_tools.vectors import Floats, Matrix
+
+
+class Holder(Protocol):
+    """What holds an open index, and lets one call at it at a time."""
+
+    _lock: RLock
+    _engine: Engine
+
+
+H = TypeVar("H", bound=Holder)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def one_at_a_time(method: Callable[Concatenate[H, P], R]) -> Callable[Concatenate[H, P], R]:
+    """One call at a time in a process; an index that turns out to be damaged is made anew and the call done again."""
+
+    @wraps(method)
+    def call(self: H, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
+            if self._engine.closed:
+                raise InvalidInput("this Memory is closed", "open a new one")
+            try:
+                return method(self, *args, **kwargs)
+            except sqlite3.DatabaseError as e:
+                self._engine.start_over(e)
+                return method(self, *args, **kwargs)
+
+    return cast("Callable[Concatenate[H, P], R]", call)
 
 
 class Engine:
@@ -27,6 +59,7 @@ class Engine:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.index = Index(index_folder(config))
+        self.closed = False
         self.encoder: Encoder | None = None
         self._encoder_problem: str | None = None
         self._encoder_opened = False
@@ -35,8 +68,10 @@ class Engine:
         self._readers: dict[bool, tuple[tuple[int, int], Reader]] = {}
 
     def close(self) -> None:
-        self.forget()
-        self.index.close()
+        if not self.closed:
+            self.closed = True
+            self.forget()
+            self.index.close()
 
     def forget(self) -> None:
         """Drop what was read from the index."""

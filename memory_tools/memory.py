@@ -2,55 +2,37 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from memory_tools import ask as request
 from memory_tools import config as configuration
 from memory_tools import recall
 from memory_tools.config import Config
 from memory_tools.credit import Credit
-from memory_tools.engine import Engine, index_folder
+from memory_tools.engine import Engine, index_folder, one_at_a_time
 from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
 from memory_tools.freshness import Progress
+from memory_tools.history import Usage
 from memory_tools.receipts import Shown
 from memory_tools.records import CheckReport, Excerpt, FeedbackReport, Remembered, Report, Status, SyncReport
-from memory_tools.utility import Settings, Weights
 
 if TYPE_CHECKING:
     from memory_tools.archive import Done, Moved, Plan
+    from memory_tools.judge_values import Judge
     from memory_tools.scores_merge import Merged
     from memory_tools.standing import Tuning
+    from memory_tools.tool_memory import ToolMemoryStore
+    from memory_tools.tool_reports import RecordReport, RetrieveReport, StatsReport, SummaryReport
     from memory_tools.upkeep import Recalculated, ScoreTable
 
-P = ParamSpec("P")
-R = TypeVar("R")
 SEARCH_READS_S = 4.0  # how long a search reads new files before it answers from those that it has
 SEARCH_ENCODES = 64  # pending blocks that a search encodes on the way
-
-
-def _one_at_a_time(method: Callable[Concatenate[Memory, P], R]) -> Callable[Concatenate[Memory, P], R]:
-    """One call at a time in a process; a damaged index is made anew and the call done again."""
-
-    @wraps(method)
-    def call(self: Memory, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
-            if self._closed:
-                raise InvalidInput("this Memory is closed", "open a new one")
-            try:
-                return method(self, *args, **kwargs)
-            except sqlite3.DatabaseError as e:
-                self._engine.start_over(e)
-                return method(self, *args, **kwargs)
-
-    return cast("Callable[Concatenate[Memory, P], R]", call)
 
 
 class Memory:
@@ -75,36 +57,17 @@ class Memory:
                     f"{self.workspace}: is a file, not a workspace folder", "name the folder that holds MEMORY.md and memory/"
                 )
             raise NotFound(f"{self.workspace}: no such workspace folder", f"make one: memory-tools --workspace {self.workspace} init")
-        self.settings = Settings(
-            weights=Weights(**self.config.weights),
-            **{
-                key: getattr(self.config, key)
-                for key in (
-                    "feedback_bonus",
-                    "utility_threshold",
-                    "use_half_life_days",
-                    "edit_half_life_days",
-                    "success_prior",
-                    "prior_strength",
-                    "min_judged",
-                    "memrl_lambda",
-                    "memrl_alpha",
-                    "pool",
-                )
-            },
-        )
+        self.settings = request.settings_of(self.config)
         self._lock = threading.RLock()
-        self._closed = False
         self._engine = Engine(self.config)
+        self._tools: ToolMemoryStore | None = None
         receipts = index_folder(self.config) / "recalls.jsonl"
         self._credit = Credit(self.workspace / "memory" / "utility-scores.json", receipts, self.settings)
 
     def close(self) -> None:
         """Close the index; calling it again does nothing."""
         with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._engine.close()
+            self._engine.close()
 
     def __enter__(self) -> Memory:
         return self
@@ -114,7 +77,7 @@ class Memory:
 
     # --- recall ----------------------------------------------------------------
 
-    @_one_at_a_time
+    @one_at_a_time
     def search(
         self,
         query: str | Sequence[str],
@@ -145,7 +108,7 @@ class Memory:
         warnings += [f.message for f in self._credit.sidecar.load().problems]
         encoded = engine.encode_query([*question.wordings, *([ask.context] if ask.context else [])], degraded)
         encoder = engine.encoder.name if encoded is not None and engine.encoder else None
-        answer = recall.answer(reader, ask, question, encoded, encoder, usages, settings)
+        answer = recall.answer(reader, ask, question, encoded, encoder, usages, self._tool_usage, settings)
         receipt = self._receipt(ask, answer, warnings)
         return Report(
             query=ask.phrasings[0],
@@ -158,7 +121,7 @@ class Memory:
             dropped=answer.dropped,
         )
 
-    @_one_at_a_time
+    @one_at_a_time
     def get(
         self,
         path_or_address_or_citation: str,
@@ -180,24 +143,24 @@ class Memory:
 
     # --- the index ---------------------------------------------------------------
 
-    @_one_at_a_time
+    @one_at_a_time
     def sync(self, vectors: bool = True, progress: Progress | None = None) -> SyncReport:
         """Bring the index up to what is on disk; returns when the lexical part and, with `vectors`, all vectors are complete."""
         return self._engine.sync(vectors, progress)
 
-    @_one_at_a_time
+    @one_at_a_time
     def rebuild(self, progress: Progress | None = None) -> SyncReport:
         """Make the index anew from the files, aside, and swap it in when it is complete. Ids of sections are carried over."""
         return self._engine.rebuild(progress)
 
-    @_one_at_a_time
+    @one_at_a_time
     def check(self, fix: bool = False) -> CheckReport:
         """What disagrees or needs a person, in files, index and scores. `fix` heals what is derived, and only that."""
         from memory_tools import checking
 
         return checking.check(self._engine, self._credit, fix)
 
-    @_one_at_a_time
+    @one_at_a_time
     def status(self) -> Status:
         """Counts as they are in the tables, and what is pending; changes nothing."""
         from memory_tools import checking
@@ -213,7 +176,7 @@ class Memory:
 
     # --- utility -------------------------------------------------------------------
 
-    @_one_at_a_time
+    @one_at_a_time
     def feedback(
         self,
         used: str | int | Sequence[str | int],
@@ -237,47 +200,82 @@ class Memory:
         report = self._credit.feedback(ids, outcome, positive, weight, recall, event_id, now, self._engine.sections())
         return replace(report, warnings=(*warnings, *report.warnings))
 
-    @_one_at_a_time
+    @one_at_a_time
     def scores(self) -> ScoreTable:
         """What each memory has been worth, the most useful first. Raises Damaged."""
         from memory_tools import upkeep
 
         return upkeep.table(self._engine, self._credit, self.settings)
 
-    @_one_at_a_time
+    @one_at_a_time
     def tune(self) -> Tuning:
         """What other utility thresholds would have kept and dropped of the outcomes so far; it proposes, a person decides."""
         from memory_tools import upkeep
 
         return upkeep.tune(self._engine, self._credit, self.settings)
 
-    @_one_at_a_time
+    @one_at_a_time
     def recalculate(self) -> Recalculated:
         """Stored utilities, addresses and traces of utility-scores.json brought up to date. Raises Damaged, Busy."""
         from memory_tools import upkeep
 
         return upkeep.recalculate(self._engine, self._credit, self.settings)
 
-    @_one_at_a_time
+    @one_at_a_time
     def archive(self, yes: bool = False) -> Plan | Done:
         """Sections that no longer help: the plan to move them to memory/archive/, or with `yes` the move. Raises Damaged, Busy."""
         from memory_tools import upkeep
 
         return (upkeep.move if yes else upkeep.planned)(self._engine, self._credit, self.settings)
 
-    @_one_at_a_time
+    @one_at_a_time
     def restore(self, address: str) -> Moved:
         """Put an archived section back where it was; `address` is the one it had, or has in the archive. Raises NotFound, Busy."""
         from memory_tools import upkeep
 
         return upkeep.restore(self._engine, self._credit, self.settings, address)
 
-    @_one_at_a_time
+    @one_at_a_time
     def merge_scores(self, base: str | Path, ours: str | Path, theirs: str | Path) -> Merged:
         """Merge two branches' utility-scores.json into `ours`, adding what each counted since `base`. Raises Damaged, NotFound."""
         from memory_tools import scores_merge
 
         return scores_merge.merge_files(Path(base), Path(ours), Path(theirs))
+
+    # --- tool memory -----------------------------------------------------------------
+
+    @property
+    def tools(self) -> ToolMemoryStore:
+        """Tool memory of this workspace; its own locks let several processes and threads in at once."""
+        if self._tools is None:
+            from memory_tools.tool_memory import open_tools
+
+            self._tools = open_tools(self.config)
+        return self._tools
+
+    def record_tool_calls(self, calls: Sequence[Mapping[str, object]], judge: str | Judge | None = None) -> RecordReport:
+        """Store calls of tools, each once, masked and evaluated; the newest 100 of a tool are kept. Raises InvalidInput, Busy."""
+        return self.tools.record(calls, judge)
+
+    def summarize_tools(self, tool_names: str | Sequence[str] | None, judge: str | Judge | None = None) -> SummaryReport:
+        """Distil the newest calls of tools into guidelines; those without a new call are skipped. Names: a list, or comma-separated."""
+        return self.tools.summarize(tool_names, judge)
+
+    def tool_memories(self, tool_names: str | Sequence[str] | None) -> RetrieveReport:
+        """What is known of tools, by exact name, in the order asked; missing ones are listed."""
+        return self.tools.retrieve(tool_names)
+
+    def tool_stats(self, tool_names: str | Sequence[str] | None = None) -> StatsReport:
+        """Success, score, time, tokens and trend of tools, the best first; and which were asked for and have no memory."""
+        return self.tools.stats(tool_names)
+
+    def _tool_usage(self, path: str) -> Usage:
+        """A tool's own success rate, as the history of its page: it has no entry in utility-scores.json."""
+        known = self.tools.success_rate(path)
+        if known is None:
+            return Usage()
+        rate, calls = known
+        return Usage(use_count=calls, success_count=rate * calls, fail_count=calls - rate * calls)
 
     def _receipt(self, ask: request.Ask, answer: recall.Answer, warnings: list[str]) -> str | None:
         """Remember what was shown, so that a later use or outcome finds it. A receipt that cannot be written costs only that."""
@@ -293,4 +291,6 @@ class Memory:
         from memory_tools import naming
 
         ids = naming.overlapping(self._engine.index, excerpt.path, excerpt.start_line, excerpt.end_line)
-        return self._credit.use(ids, recall, now, self._engine.sections()) if ids else ()
+        if not ids or excerpt.path.startswith("memory/tools/"):
+            return ()
+        return self._credit.use(ids, recall, now, self._engine.sections())

@@ -39,6 +39,8 @@ def _named(index: Index, credit: Credit, name: str, recall: str | None, now: dat
     if shown:
         return shown
     asked = sections.parse_reference(name)
+    if asked.path.startswith("memory/tools/"):
+        raise InvalidInput(f"{name}: a tool's page learns from the calls that are recorded", "memory-tools tool record")
     if asked.start_line is not None:
         found = overlapping(index, asked.path, asked.start_line, asked.end_line or asked.start_line)
         if not found:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from memory_tools import utility
 from memory_tools.ask import Ask
+from memory_tools.history import running_q
 from memory_tools.records import Candidate, Dropped, Result
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 REACH = 60  # passages of stage 1 beyond those asked for, so that pinned ones further down are found, and told by `explain`
 SPARE = 8  # the same without either: what a second hit on the tools gives up is filled
 UsageOf = Callable[[Candidate], utility.Usage]
+TOOL_PAGES = "memory/tools/"  # pages of tool memory: at most one of them in an answer, with the tool's own success rate
 NOTHING = "No relevant memory found"
 
 
@@ -43,10 +45,19 @@ def answer(
     encoded: Sequence[Floats] | None,
     encoder_name: str | None,
     usages: Mapping[str, utility.Usage],
+    tool_usage: Callable[[str], utility.Usage],
     settings: utility.Settings,
 ) -> Answer:
     """Rank what the reader holds. `encoded`: unit vectors of the question's wordings and, last, of the context if any; None without."""
-    usage_of: UsageOf = lambda c: usages.get(c.section_id) or utility.Usage(edited=c.edited)  # noqa: E731
+    of_tools: dict[str, utility.Usage] = {}
+
+    def usage_of(c: Candidate) -> utility.Usage:
+        if not c.path.startswith(TOOL_PAGES):
+            return usages.get(c.section_id) or utility.Usage(edited=c.edited)
+        if c.path not in of_tools:
+            of_tools[c.path] = replace(tool_usage(c.path), edited=c.edited)
+        return of_tools[c.path]
+
     reach = max(ask.max_results, settings.pool) + (REACH if ask.explain or any(u.pinned for u in usages.values()) else SPARE)
     scored = _score(reader, ask, question, encoded, encoder_name)
     found = _candidates(reader, scored, ask.min_score, reach)
@@ -101,7 +112,7 @@ def _candidates(reader: Reader, scored: Scored, least: float, reach: int) -> lis
     tool_seen, ceiling = False, 1.0
     for passage in picked:
         candidate = _candidate(reader, passage)
-        if candidate.path.startswith("memory/tools/"):
+        if candidate.path.startswith(TOOL_PAGES):
             if tool_seen:
                 continue
             tool_seen = True
@@ -241,7 +252,7 @@ def _explanation(ranked: utility.Ranked, usage: utility.Usage, ask: Ask, setting
     if ask.policy == "balanced":
         out["expected_success"] = round(utility.expected_success(usage, settings), 4)
     if ask.policy == "memrl":
-        out["q"] = usage.q or 0.0
+        out["q"] = running_q(usage)
     return out
 
 
