@@ -34,8 +34,8 @@ OTHER, OTHER_SPREAD = 0.05, 0.075
 def for_encoder(name: str | None) -> Calibration:
     """`name` as in Encoder.name; None or "none": lexical only."""
     if name is None or name == "none":
-        return Calibration(slope=4.4, unknown=3.4, middle=-1.1, reach=1.2)
-    return Calibration(slope=3.6, unknown=2.8, middle=-4.0, reach=1.7, same_scale=name.startswith(DEFAULT))
+        return Calibration(slope=4.4, unknown=3.4, middle=-1.5, reach=1.5)
+    return Calibration(slope=3.6, unknown=2.8, middle=-4.3, reach=2.0, same_scale=name.startswith(DEFAULT))
 
 
 DEFAULT = "universal-multilingual-v3"

@@ -24,7 +24,7 @@ class Weights:
     own: float
     near: float
     wide: float
-    neighbours: float  # what the blocks before and after match on their own, where they would be the better answer
+    neighbours: float  # what the blocks beside match on their own, for then they are the better answer
     answers: float  # the block before asks, and matches
     cosine: float
     near_cosine: float
@@ -33,8 +33,8 @@ class Weights:
 # Fitted (softmax over the blocks of a question, one conversation held out in turn) on conversations and on notes in eight languages,
 # then rounded; figures and what did not help are in benchmarks/README.md.
 NOTE = Weights(own=3.5, near=1.0, wide=0.0, neighbours=0.0, answers=0.0, cosine=5.0, near_cosine=0.0)
-TURN = Weights(own=-0.5, near=2.5, wide=2.2, neighbours=-2.1, answers=1.9, cosine=1.1, near_cosine=2.3)
-LEVEL = 0.2  # of notes above conversations, so that neither crowds out the other in a workspace that has both
+TURN = Weights(own=0.5, near=2.5, wide=2.2, neighbours=-1.2, answers=1.9, cosine=1.1, near_cosine=2.3)
+LEVEL = 0.3  # of notes above conversations, so that neither crowds out the other in a workspace that has both
 HEADING, HEADING_COSINE = 1.5, 0.7  # a note's heading says what it is about; a conversation's is a time or a place
 ASKING = -0.25  # a question is rarely the answer
 SPEAKER = 0.73  # said by the one who is asked about

@@ -78,7 +78,8 @@ class Notes:
     def cosines(self, text: str) -> NDArray[np.float32] | None:
         if self.encoder is None:
             return None
-        return self.vectors @ self.encoder.encode([text], "query")[0]
+        cosines: NDArray[np.float32] = self.vectors @ self.encoder.encode([text], "query")[0]
+        return cosines
 
     def score(self, *phrasings: str, context: str = "", now: datetime = NOW) -> search.Scored:
         query = search.read(phrasings, context, now, self.corpus, self.postings)

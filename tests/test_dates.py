@@ -96,7 +96,6 @@ def test_a_month_without_a_year_is_most_likely_the_last_one(text: str, first: st
         "2023-13-45",
         "31.02.2025",
         "",
-        "五月天的歌"[:0],
     ],
 )
 def test_what_is_no_date_is_not_taken_for_one(text: str) -> None:
@@ -146,69 +145,11 @@ def test_no_text_fails_and_every_mention_is_in_the_text(text: str) -> None:
         assert all(1 <= r.first <= r.last for r in mention.ranges)
 
 
-@given(
-    st.sampled_from(
-        [
-            "last",
-            "next",
-            "this",
-            "3",
-            "12",
-            "2023",
-            "may",
-            "monday",
-            "week",
-            "年",
-            "月",
-            "5",
-            "日",
-            "上",
-            "周",
-            "三",
-            "ago",
-            "days",
-            "in",
-            "of",
-            "99",
-            "0",
-            "-",
-        ]
-    ),
-    st.lists(
-        st.sampled_from(
-            [
-                "last",
-                "next",
-                "this",
-                "3",
-                "12",
-                "2023",
-                "may",
-                "monday",
-                "week",
-                "年",
-                "月",
-                "5",
-                "日",
-                "上",
-                "周",
-                "三",
-                "ago",
-                "days",
-                "in",
-                "of",
-                "99",
-                "0",
-                "-",
-                "二",
-                "个",
-                "前",
-            ]
-        ),
-        max_size=6,
-    ),
-)
-def test_any_mix_of_date_words_is_read_without_failing(first: str, rest: list[str]) -> None:
-    for joined in (" ".join([first, *rest]), "".join([first, *rest])):
+WORDS = "last next this 3 12 2023 may monday week 年 月 5 日 上 周 三 ago days in of 99 0 - 二 个 前"
+
+
+@given(st.lists(st.sampled_from(WORDS.split(" ")), min_size=1, max_size=7))
+def test_any_mix_of_date_words_is_read_without_failing(words: list[str]) -> None:
+    for joined in (" ".join(words), "".join(words)):
         for mention in mentions(joined, NOW):
             assert all(1 <= r.first <= r.last for r in mention.ranges)
