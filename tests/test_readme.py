@@ -44,7 +44,8 @@ def test_the_readme_sets_up_with_two_commands_that_need_python_alone() -> None:
     for command in (run, test):
         assert command.startswith("python3 -m venv .venv && .venv/bin/pip install")
         assert command.count("\n") == 1
-    assert "--workspace examples/workspace search" in run
+    assert "examples/workspace" in run
+    assert "memory-tools search" in run
     assert ".venv/bin/pytest" in test
 
 
@@ -54,11 +55,12 @@ def test_continuous_integration_runs_the_readmes_test_command() -> None:
 
 def masked(text: str) -> str:
     """Output without what the day of the run decides: utilities, recencies, ids."""
-    text = re.sub(r"\br[0-9a-z]{4,}\b", "ID", text)
+    text = re.sub(r"recall r[0-9a-z]+", "recall ID", text)
     return re.sub(r"(?<![\w.-])[01]\.\d+", "X", text).rstrip()
 
 
 def test_the_readmes_output_is_what_the_commands_print(environment: dict[str, str]) -> None:
+    subprocess.run(["memory-tools", "sync"], check=True, capture_output=True, env=environment)
     for block in blocks("console"):
         for shown in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, output = shown.partition("\n")
