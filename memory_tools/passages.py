@@ -26,7 +26,7 @@ MERGED = 600  # characters that blocks are joined up to
 CLOSE = 0.2  # in score: a neighbour that would come next anyway is read better in one piece
 NEAR_EQUAL = 0.8  # in score: of blocks about the same thing the newer one goes first
 HORIZON = 16  # the best candidates, whatever the limit: these are compared with each other for what corrects what
-LOOKED_AT = 4  # likely duplicates of one passage whose texts are compared
+MISSES = 3  # texts that turn out not to be duplicates before the search for more is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,7 @@ def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf) ->
         if not open_[position]:
             continue
         open_[position] = False
-        twins = [
-            p for p in _alike(corpus, scored, order, open_, position) if p not in differs.get(position, ()) and likeness.same(position, p)
-        ]
+        twins = _twins(corpus, scored, order[open_[order]], position, likeness, differs.get(position, ()))
         open_[twins] = False
         first, last = _extent(corpus, scored, open_, position, text)
         open_[first : last + 1] = False
@@ -127,15 +125,26 @@ def _newer_first(
     return sequence + order[HORIZON:].tolist(), older
 
 
-def _alike(corpus: Corpus, scored: Scored, order: NDArray[np.int64], open_: NDArray[np.bool_], position: int) -> list[int]:
-    """Open candidates that may say the same, told without reading them: as long, and as near to the question."""
-    rest = order[open_[order]]
-    chars = corpus.chars[position]
-    close = np.abs(corpus.chars[rest] - chars) <= 2 + 0.1 * chars
-    close &= np.abs(scored.lexical[rest] - scored.lexical[position]) <= 0.06
+def _twins(corpus: Corpus, scored: Scored, rest: NDArray[np.int64], position: int, likeness: Likeness, older: tuple[int, ...]) -> list[int]:
+    """Which of the rest say the same. Read are those as long and as near to the question, the likeliest first, until a few do not."""
+    length = np.abs(corpus.chars[rest] - corpus.chars[position])
+    match = np.abs(scored.lexical[rest] - scored.lexical[position])
+    close = (length <= 2 + 0.1 * corpus.chars[position]) & (match <= 0.06)
     if not np.isnan(scored.cosine[position]):
         close &= ~(np.abs(scored.cosine[rest] - scored.cosine[position]) > 0.04)
-    found: list[int] = rest[close][:LOOKED_AT].tolist()
+    likely = np.flatnonzero(close)
+    likely = likely[np.lexsort((rest[likely], length[likely], match[likely]))]
+    found: list[int] = []
+    misses = 0
+    for other in rest[likely].tolist():
+        if other in older:
+            continue
+        if likeness.same(position, other):
+            found.append(other)
+        else:
+            misses += 1
+            if misses == MISSES:
+                break
     return found
 
 

@@ -26,6 +26,7 @@ class Notes:
     def __init__(self, files: Mapping[str, str], encoder: Encoder | None = None) -> None:
         self.files = dict(sorted(files.items()))
         self.encoder = encoder
+        self.encoder_name = encoder.name if encoder else None
         self.place: list[tuple[str, int, int, int, int]] = []  # path, first line, last line, start, end
         self.searched: list[str] = []
         postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -89,7 +90,7 @@ class Notes:
             query,
             [self.cosines(w) for w in query.wordings],
             self.cosines(context) if context else None,
-            calibration.for_encoder(self.encoder.name if self.encoder else None),
+            calibration.for_encoder(self.encoder_name),
         )
 
     def search(

@@ -1,0 +1,98 @@
+"""Relevance means the same everywhere: obvious hits near 1, nonsense and other people's lives near 0. Measured on the open notes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from notes import Notes
+from numpy.typing import NDArray
+
+from memory_tools.calibration import for_encoder
+from memory_tools.encoders import open_encoder
+
+NOTES = Path(__file__).parent.parent / "benchmarks" / "notes"
+SETS = ["en-work", "zh-work", "talk", "tongues"]
+MIN_SCORE = 0.5
+
+
+def load(name: str, encoder: str) -> tuple[Notes, list[tuple[str, list[int]]]]:
+    """The notes of a set, and its questions with the positions of the blocks that answer them."""
+    folder = NOTES / name
+    notes = Notes({p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in folder.rglob("*.md")}, open_encoder(encoder))
+    questions = []
+    for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines():
+        asked = json.loads(line)
+        texts = [notes.text(i, i) for i in range(len(notes.corpus))]
+        answers = [i for i, text in enumerate(texts) if not notes.corpus.heading[i] and any(part in text for part in asked["evidence"])]
+        assert answers, asked
+        questions.append((asked["q"], answers))
+    return notes, questions
+
+
+@pytest.fixture(scope="module", params=["default", "none"])
+def measured(request: pytest.FixtureRequest) -> dict[str, tuple[Notes, list[tuple[str, list[int]]]]]:
+    return {name: load(name, request.param) for name in SETS}
+
+
+def test_most_evidence_that_is_found_at_all_passes_the_default_threshold(
+    measured: dict[str, tuple[Notes, list[tuple[str, list[int]]]]],
+) -> None:
+    found = kept = 0
+    for notes, questions in measured.values():
+        for question, answers in questions:
+            scored = notes.score(question)
+            order = [i for i in np.argsort(-scored.score, kind="stable")[:10] if np.isfinite(scored.score[i])]
+            hits = [i for i in answers if i in order]
+            found += len(hits)
+            kept += sum(scored.relevance[i] >= MIN_SCORE for i in hits)
+    assert found > 90
+    assert kept >= 0.9 * found
+
+
+def test_other_peoples_lives_general_knowledge_and_nonsense_find_nothing(
+    measured: dict[str, tuple[Notes, list[tuple[str, list[int]]]]],
+) -> None:
+    absent = [line for line in (NOTES / "absent.txt").read_text(encoding="utf-8").splitlines() if line]
+    best = [float(notes.score(question).relevance.max()) for notes, _ in measured.values() for question in absent]
+    assert np.mean(np.array(best) < MIN_SCORE) >= 0.85
+    assert np.mean(best) < 0.2
+    nonsense = [
+        float(notes.score(q).relevance.max())
+        for notes, _ in measured.values()
+        for q in ("qwrtz plomf zzyx", "xkcdvb nmqpw", "0x00ff 77777777")
+    ]
+    assert max(nonsense) < 0.25
+
+
+def test_relevance_never_rises_where_the_score_falls(measured: dict[str, tuple[Notes, list[tuple[str, list[int]]]]]) -> None:
+    for notes, questions in measured.values():
+        for question, _ in questions[:5]:
+            scored = notes.score(question)
+            order = np.argsort(-scored.score, kind="stable")
+            assert (np.diff(scored.relevance[order]) <= 1e-7).all()
+            assert ((scored.relevance >= 0) & (scored.relevance <= 1)).all()
+
+
+class Squeezed(Notes):
+    """As if encoded by a model that puts unrelated texts at a cosine of .75."""
+
+    def cosines(self, text: str) -> NDArray[np.float32] | None:
+        cosines = super().cosines(text)
+        return None if cosines is None else (0.75 + 0.2 * cosines).astype(np.float32)
+
+
+def test_an_encoder_with_another_scale_gets_nearly_the_same_order() -> None:
+    notes, questions = load("en-work", "default")
+    squeezed = Squeezed(notes.files, notes.encoder)
+    squeezed.encoder_name = "openai:http://localhost#squeezed"
+    same = sum(int(np.argmax(notes.score(q).score)) == int(np.argmax(squeezed.score(q).score)) for q, _ in questions)
+    assert same >= 0.85 * len(questions)
+
+
+def test_the_scale_of_an_encoder_is_known_by_its_name() -> None:
+    assert for_encoder("universal-multilingual-v3/1").same_scale
+    assert not for_encoder("sentence-transformers:all-MiniLM-L6-v2/1").same_scale
+    assert for_encoder(None) == for_encoder("none")
