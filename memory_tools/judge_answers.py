@@ -102,11 +102,11 @@ def objects(answer: str) -> Iterator[dict[str, object]]:
 
 def parse(text: str) -> object:
     """The JSON value of a text, repaired where needed; None where there is none."""
-    for candidate in (text, _repaired(text)):
+    for _ in range(3):  # twice repaired: a comma before a comment shows itself when that is gone
         try:
-            return json.loads(candidate, strict=False)  # raw line breaks in strings are a usual slip
+            return json.loads(text, strict=False)  # raw line breaks in strings are a usual slip
         except (ValueError, RecursionError):
-            continue
+            text = _repaired(text)
     return None
 
 

@@ -32,17 +32,19 @@ _REPEATED = (408, 409, 425, 429)  # statuses below 500 that another attempt can 
 class Pace:
     """Starts lie at least `interval_s` apart, over all threads of the process that share it."""
 
-    def __init__(self, interval_s: float) -> None:
-        self._interval_s = interval_s
+    def __init__(
+        self, interval_s: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._interval_s, self._clock, self._sleep = interval_s, clock, sleep
         self._lock = threading.Lock()
         self._next = 0.0
 
     def wait(self) -> None:
         with self._lock:
-            now = time.monotonic()
+            now = self._clock()
             start = max(now, self._next)
             self._next = start + self._interval_s
-        time.sleep(max(0.0, start - now))
+        self._sleep(max(0.0, start - now))
 
 
 class _Down(Exception):

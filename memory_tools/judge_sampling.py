@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from memory_tools.errors import InvalidInput
-from memory_tools.judge import AgentJudge, Evaluation, Failure, Guideline, SummaryRequest
+from memory_tools.judge import AgentJudge
 from memory_tools.judge_answers import read_guideline
 from memory_tools.judge_prompts import SYSTEM, summary_prompt
+from memory_tools.judge_values import Evaluation, Failure, Guideline, SummaryRequest
 from memory_tools.tool_records import ToolCall
 
 log = logging.getLogger("memory_tools.judge")

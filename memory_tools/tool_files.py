@@ -23,7 +23,7 @@ MAX_BYTES = 256 * 1024 * 1024
 _START_LINE = re.compile(rf"^{re.escape(START)}[ \t]*\r?$", re.M)
 _END_LINE = re.compile(rf"^{re.escape(END)}[ \t]*\r?$", re.M)
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.M | re.S)
-_TOP_KEY = re.compile(r"^([A-Za-z_][\w-]*|\"[^\"\n]*\"|'[^'\n]*')[ \t]*:(?=[ \t\r\n]|\Z)", re.M)
+_TOP_KEY = re.compile(r"^([A-Za-z_][\w-]*|\"[^\"\n]*\"|'[^'\n]*')[ \t]*:(?=[ \t\r\n]|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,7 @@ class Page:
         parts = _parts(self.body)
         text = (parts[0] + parts[1].strip("\r\n") + parts[2] if parts else self.body).strip()
         title = f"# {one_line(str(self.front.get('when_to_use', '')))}"
-        if text == title:
-            return ""
-        return text.removeprefix(title + "\n").strip() if text.startswith((title + "\n", title + "\r")) else text
+        return text[len(title) :].strip() if text == title or text.startswith((title + "\n", title + "\r")) else text
 
     @property
     def parameters(self) -> dict[str, Advice]:
@@ -118,7 +116,8 @@ def format_page(page: Page, values: Mapping[str, Json], guideline: str | None, t
     for key, chunk in chunks:
         if key in values:
             seen.add(key)
-            chunk = _dump(yaml.safe_dump, key, values[key])
+            comment = re.match(r"(?:#[^\n]*\n)*", chunk)
+            chunk = (comment[0] if comment else "") + _dump(yaml.safe_dump, key, values[key])
         lines.append(chunk if chunk.endswith("\n") else chunk + "\n")
     lines += [_dump(yaml.safe_dump, key, value) for key, value in values.items() if key not in seen]
     front = "".join(lines)
@@ -149,14 +148,19 @@ def _dump(dump: object, key: str, value: Json) -> str:
 
 
 def _chunks(front_text: str) -> list[tuple[str, str]]:
-    """Front matter cut at its top-level keys, so that what is not ours keeps its bytes, comments included."""
-    starts = [(m.start(), m[1].strip("\"'")) for m in _TOP_KEY.finditer(front_text)]
-    if not starts:
-        return [("", front_text)] if front_text.strip() else []
-    chunks = [("", front_text[: starts[0][0]])] if starts[0][0] else []
-    for n, (at, key) in enumerate(starts):
-        chunks.append((key, front_text[at : starts[n + 1][0] if n + 1 < len(starts) else len(front_text)]))
-    return chunks
+    """Front matter cut at its top-level keys, so that what is not ours keeps its bytes. A comment goes with the key below it."""
+    chunks: list[tuple[str, str]] = []
+    key, chunk, above = "", "", ""
+    for line in re.findall(r"[^\n]*\n|[^\n]+\Z", front_text):
+        found = _TOP_KEY.match(line)
+        if found:
+            chunks.append((key, chunk))
+            key, chunk, above = found[1].strip("\"'"), above + line, ""
+        elif line.startswith("#"):
+            above += line
+        else:
+            chunk, above = chunk + above + line, ""
+    return [(k, c) for k, c in [*chunks, (key, chunk + above)] if c]
 
 
 def _with_guideline(body: str, guideline: str, title: str) -> str:

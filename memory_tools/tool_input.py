@@ -52,7 +52,7 @@ def read_call(raw: object, where: str, now: datetime) -> ToolCall | str:
         score=score,
         success=success,
         time_cost=number_at(optional.get("time_cost", 0.0), f"{where}.time_cost", low=0),
-        token_cost=int(tokens) if tokens >= 0 else (len(str(given)) + len(output)) // 4,
+        token_cost=int(tokens) if tokens >= 0 else (_length(given, where) + len(output)) // 4,
         metadata=dict(metadata),
     )
     if not name:
@@ -60,6 +60,15 @@ def read_call(raw: object, where: str, now: datetime) -> ToolCall | str:
     if "," in name:
         return "tool_name holds a comma, which separates names"
     return call
+
+
+def _length(given: object, where: str) -> int:
+    try:
+        return len(str(given))
+    except RecursionError:
+        raise InvalidInput(f"{where}.input: nested too deep") from None
+    except ValueError as e:  # a number of more digits than Python writes
+        raise InvalidInput(f"{where}.input: {e}") from e
 
 
 def read_time(text: str, now: datetime) -> str:

@@ -289,8 +289,6 @@ def clean_value(value: Json) -> Json:
         return {clean(k): clean_value(v) for k, v in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if isinstance(value, int) and value.bit_length() > 4_096:
-        return f"a number of {value.bit_length()} bits"
     return value
 
 

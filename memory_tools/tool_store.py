@@ -114,8 +114,8 @@ class ToolFolder:
         for stem in sorted(stems):
             try:
                 names.add(self._name_of(stem))
-            except (MemoryToolsError, UnicodeDecodeError) as e:
-                problems.append(str(e))
+            except MemoryToolsError as e:
+                problems.append(e.message)
         return tuple(sorted(names)), tuple(problems)
 
     def _listed(self, suffix: str) -> list[Path]:
@@ -123,11 +123,17 @@ class ToolFolder:
 
     def _name_of(self, stem: str) -> str:
         content = tool_files.read_bytes(self.folder / f"{stem}.md")
+        name, problem = "", ""
         if content is not None:
-            name = tool_files.parse_page(self.folder / f"{stem}.md", content.decode("utf-8-sig")).text_of("when_to_use")
-            if name and file_stem(name) == stem:
-                return name
+            try:
+                name = tool_files.parse_page(self.folder / f"{stem}.md", content.decode("utf-8-sig")).text_of("when_to_use")
+            except (Damaged, UnicodeDecodeError) as e:
+                problem = str(e)  # the calls know the name too
+        if name and file_stem(name) == stem:
+            return name
         calls = tool_files.parse_calls(tool_files.read_bytes(self.folder / f"{stem}.calls.jsonl") or b"").calls
+        if not calls and problem:
+            raise Damaged(problem)
         return calls[-1].tool_name if calls else stem
 
     def page_statistics(self, path: str) -> tuple[float, int] | None:

@@ -83,10 +83,10 @@ def _counts(content: bytes) -> dict[tuple[str, str], Asked]:
         folded = raw.get("counts")
         if isinstance(folded, list) and len(folded) == 2 and all(isinstance(n, int) for n in folded):
             _add(counts, owner, str(raw.get("name", "")), folded[0], folded[1], at)
-        for name in raw.get("found") or ():
-            _add(counts, owner, str(name), 1, 0, at)
-        for name in raw.get("missing") or ():
-            _add(counts, owner, str(name), 0, 1, at)
+        for key, found, missing in (("found", 1, 0), ("missing", 0, 1)):
+            names = raw.get(key)
+            for name in names if isinstance(names, list) else ():
+                _add(counts, owner, str(name), found, missing, at)
     return counts
 
 
