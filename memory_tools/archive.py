@@ -148,6 +148,10 @@ def apply(workspace: Path, planned: Plan, now: datetime) -> Done:
                 gone = move.choose(wanted, kept)
                 if gone:
                     durable.replace(target, move.archive)
+                    if _bytes(source) != move.before:  # saved by an editor, which asks for no lock
+                        move.undo(target)
+                        kept += [Kept(one.was, "changed meanwhile") for one in gone]
+                        continue
                     durable.replace(source, move.note)
             moved += gone
         except MemoryToolsError as e:
@@ -160,11 +164,11 @@ class _Move:
 
     def __init__(self, path: str, note: bytes, archive_path: str, archive: bytes, now: datetime) -> None:
         self.path, self.archive_path, self.now = path, archive_path, now
-        self._note, self._archive = note, archive
+        self.before, self._archive = note, archive
         self.note, self.archive = note, archive
 
     def choose(self, wanted: Sequence[Proposed], kept: list[Kept]) -> list[Moved]:
-        parts = archived.parts_of(self.path, self._note)
+        parts = archived.parts_of(self.path, self.before)
         ids = {one.address: one.id for one in wanted}
         lines = {one.address: (one.start_line, one.end_line) for one in wanted}
         chosen = [p for p in parts if lines.get(p.section.address) == (p.section.start_line, p.section.end_line)]
@@ -181,11 +185,17 @@ class _Move:
         there = {p.section.start_line: p.section.address for p in archived.parts_of(self.archive_path, self.archive)} if chosen else {}
         return [Moved(p.section.address, there[at[p.section.address]], self.archive_path) for p in chosen]
 
+    def undo(self, target: Path) -> None:
+        if self._archive:
+            durable.replace(target, self._archive)
+        else:
+            durable.remove(target)
+
     def _try(self, parts: Sequence[Part], chosen: Sequence[Part], ids: Mapping[str, str]) -> tuple[Part, str] | None:
         """The bytes after the move, in `note` and `archive`; or the first section that cannot go, and why."""
-        self.note, self.archive = self._note, self._archive
+        self.note, self.archive = self.before, self._archive
         # Moved before, when the note could not be written any more.
-        note = archived.digest(self._note)
+        note = archived.digest(self.before)
         held = {h.record.address for h in archived.held(self._archive) if h.record.note == note}
         for part in reversed(chosen):  # from the end, so that the lines above stay where they are
             chunk, rest = archived.cut(self.note, part.section)
@@ -194,10 +204,10 @@ class _Move:
                 return part, "without it the rest of the note would read differently"
             self.note = rest
         for part in chosen:
-            chunk, _ = archived.cut(self._note, part.section)
+            chunk, _ = archived.cut(self.before, part.section)
             if part.section.address in held:
                 continue
-            record = archived.record_of(part, parts, chunk, ids[part.section.address], time_text(self.now), self._note)
+            record = archived.record_of(part, parts, chunk, ids[part.section.address], time_text(self.now), self.before)
             longer = archived.put(self.archive, f"Archive {self.now:%Y-%m}", record, chunk)
             line = archived.held(longer)[-1].line
             there = archived.parts_of(self.archive_path, longer)

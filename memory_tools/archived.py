@@ -37,6 +37,7 @@ class Record:
     """
 
     address: str
+    body: str
     id: str
     time: str
     after: Neighbour | None
@@ -98,7 +99,7 @@ def record_of(part: Part, parts: Sequence[Part], chunk: bytes, id: str, time: st
     after = parts[at - 1].neighbour if at else None
     before = parts[at + 1].neighbour if at + 1 < len(parts) else None
     pad = 0 if chunk.endswith((b"\n\n", b"\n\r\n", b"\r\r")) else 1 if chunk.endswith((b"\n", b"\r")) else 2
-    return Record(part.section.address, id, time, after, before, len(chunk), pad, digest(chunk), digest(note))
+    return Record(part.section.address, part.body, id, time, after, before, len(chunk), pad, digest(chunk), digest(note))
 
 
 def put(archive: bytes, title: str, record: Record, chunk: bytes) -> bytes:
@@ -111,7 +112,7 @@ def put(archive: bytes, title: str, record: Record, chunk: bytes) -> bytes:
 
 
 def _comment(record: Record) -> bytes:
-    fields: dict[str, object] = {"from": record.address, "id": record.id, "time": record.time}
+    fields: dict[str, object] = {"from": record.address, "body": record.body, "id": record.id, "time": record.time}
     fields |= {name: [n.address, n.body] for name, n in (("after", record.after), ("before", record.before)) if n}
     fields |= {"bytes": record.size, "pad": record.pad, "hash": record.digest, "note": record.note}
     fields |= {"back": record.back} if record.back else {}
@@ -159,10 +160,8 @@ def _record(raw: bytes) -> Record | None:
         size, pad = int(row["bytes"]), int(row["pad"])
         if size < 0 or not 0 <= pad <= 2:
             return None
-        return Record(
-            str(row["from"]), str(row["id"]), str(row["time"]), after, before, size, pad, str(row["hash"]), str(row["note"]),
-            str(row.get("back", "")),
-        )  # fmt: skip
+        address, body, id, time, digest, note = (str(row[n]) for n in ("from", "body", "id", "time", "hash", "note"))
+        return Record(address, body, id, time, after, before, size, pad, digest, note, str(row.get("back", "")))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         return None
 
@@ -176,29 +175,32 @@ def take(archive: bytes, one: Held) -> bytes:
 def place(path: str, content: bytes, one: Held, others: Iterable[Held]) -> int:
     """The line (from 0) of the note before which an archived section belongs."""
     parts = parts_of(path, content)
-    records = {h.record.address: h.record for h in others}
-    after = one.record.after
-    seen = {one.record.address}
+    records = {Neighbour(h.record.address, h.record.body): h.record for h in others}
+    after, passed = one.record.after, set[Neighbour]()
     while after is not None:
-        part = _find(parts, after)
+        archived = after in records and after not in passed
+        part = _find(parts, after, exactly=archived)
         if part is not None:
             return part.section.end_line
-        if after.address in seen or after.address not in records:
+        if not archived:
             break
-        seen.add(after.address)  # its neighbour is archived too: what stood before that
-        after = records[after.address].after
-    part = _find(parts, one.record.before) if one.record.before else None
+        passed.add(after)  # its neighbour is archived too: what stood before that
+        after = records[after].after
+    part = _find(parts, one.record.before, exactly=one.record.before in records) if one.record.before else None
     if part is not None:
         return part.section.start_line - 1
-    if after is None and one.record.after is None and parts:
+    if after is None and parts:
         return parts[0].section.start_line - 1
     return len(lines_of(content.removeprefix(BOM)))
 
 
-def _find(parts: Sequence[Part], wanted: Neighbour) -> Part | None:
-    ranked = [(p.neighbour == wanted, p.body == wanted.body and bool(p.body), p.section.address == wanted.address, p) for p in parts]
-    best = max(ranked, key=lambda r: r[:3], default=None)
-    return best[3] if best is not None and any(best[:3]) else None
+def _find(parts: Sequence[Part], wanted: Neighbour, exactly: bool) -> Part | None:
+    """The section at that address with that body; else with that body anywhere, else at that address, unless `exactly`."""
+    ranked = [p for p in parts if p.neighbour == wanted]
+    if not exactly:
+        ranked += [p for p in parts if p.body and p.body == wanted.body]
+        ranked += [p for p in parts if p.section.address == wanted.address]
+    return ranked[0] if ranked else None
 
 
 def insert(path: str, content: bytes, line: int, chunk: bytes) -> tuple[bytes, int]:

@@ -21,10 +21,14 @@ _TELLING = 12  # characters that a text must have to be known again in another p
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """The sections that are there: address -> id (former addresses may be among them), and their traces, read only when needed."""
+    """The sections that are there: address -> id (former addresses may be among them), and their traces, read only when needed.
+
+    `complete`: False while files still wait to be read; then no section is taken to be gone.
+    """
 
     ids: Mapping[str, str]
     traces: Callable[[], Sequence[Trace]]
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

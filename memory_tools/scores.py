@@ -26,6 +26,7 @@ __all__ = ["ORPHAN_DAYS", "Attached", "Entry", "Scores", "Sections", "Sidecar", 
 
 ORPHAN_DAYS = 90
 _RACY_NS = 50_000_000  # written again within the same tick of a coarse clock, a file may keep its time and size
+_ATTEMPTS = 5
 _NAME = "memory/utility-scores.json"
 _LINE = re.compile(r":(\d+):\d+: ")
 
@@ -110,30 +111,40 @@ class Updated:
 def update(sidecar: Sidecar, sections: Sections, change: Callable[[Book], None], now: datetime, timeout_s: float = 10.0) -> Updated:
     """Read, attach to the sections, let `change` have its way with the entries, write; all under the file's lock.
 
+    `change` is called again, with what is there then, where the file was saved by hand meanwhile.
     Raises Damaged where the file does not parse or holds a key twice, Busy, Forbidden; then nothing was written.
     """
     with durable.lock(sidecar.path, timeout_s):
-        snapshot = sidecar.read()
-        if snapshot.damaged is not None:
-            raise snapshot.damaged
-        if snapshot.scores.repeated is not None:
-            raise Damaged(
-                f"{sidecar.path}: {snapshot.scores.repeated!r} is there more than once",
-                "keep one of the two by hand; it was left untouched",
-            )
-        traces = sections.traces()
-        book = Book(snapshot.scores, attach(snapshot.scores, Sections(sections.ids, lambda: traces)), traces, now)
-        change(book)
-        made = book.made()
-        content = formatted(made, snapshot.scores)
-        # A workspace without history gets its file with the first entry.
-        needed = content != snapshot.content and (snapshot.content is not None or bool(made.entries) or bool(made.orphans))
-        if needed:
-            durable.replace(sidecar.path, content)
+        for attempt in range(_ATTEMPTS):
+            snapshot = sidecar.read()
+            book = _opened(sidecar, snapshot, sections, now)
+            change(book)
+            made = book.made()
+            content = formatted(made, snapshot.scores)
+            # A workspace without history gets its file with the first entry.
+            needed = content != snapshot.content and (snapshot.content is not None or bool(made.entries) or bool(made.orphans))
+            # A person's editor asks for no lock: what was saved meanwhile is read, not overwritten.
+            if needed and attempt + 1 < _ATTEMPTS and sidecar.read().content != snapshot.content:
+                continue
+            if needed:
+                durable.replace(sidecar.path, content)
+            break
         return Updated(
             {id: e for id, e in book.entries.items() if id in book.place}, needed, tuple(book.orphaned), tuple(book.returned),
             tuple(book.expired), snapshot.problems,
         )  # fmt: skip
+
+
+def _opened(sidecar: Sidecar, snapshot: Snapshot, sections: Sections, now: datetime) -> Book:
+    if snapshot.damaged is not None:
+        raise snapshot.damaged
+    if snapshot.scores.repeated is not None:
+        raise Damaged(
+            f"{sidecar.path}: {snapshot.scores.repeated!r} is there more than once", "keep one of the two by hand; it was left untouched"
+        )
+    traces = sections.traces()
+    attached = attach(snapshot.scores, replace(sections, traces=lambda: traces))
+    return Book(snapshot.scores, attached, traces, now, sections.complete)
 
 
 class Book:
@@ -143,7 +154,8 @@ class Book:
     are there, by id; an entry may be added for each of them. `before`: the file as it was read.
     """
 
-    def __init__(self, scores: Scores, attached: Attached, traces: Sequence[Trace], now: datetime) -> None:
+    def __init__(self, scores: Scores, attached: Attached, traces: Sequence[Trace], now: datetime, complete: bool = True) -> None:
+        self._complete = complete
         self.place = {t.id: t for t in traces}
         self.before, self._now = scores, now
         self.entries: dict[str, Entry] = {id: e for id, e in attached.entries.items() if id in self.place}
@@ -172,21 +184,30 @@ class Book:
                 out.append((key, replace(orphan, orphaned=since)))
         unplaced = [key for id, keys in attached.keys.items() if id not in self.place for key in keys if key in scores.entries]
         for key in sorted({*attached.loose, *unplaced}):
-            self.orphaned.append(key)
-            out.append((key, replace(scores.entries[key], orphaned=self._now)))
+            if self._complete:
+                self.orphaned.append(key)
+            out.append((key, replace(scores.entries[key], orphaned=self._now) if self._complete else scores.entries[key]))
         return out
 
     def made(self) -> Scores:
         entries: dict[str, Entry] = {}
         orphans: dict[str, Entry] = {}
+        waiting: dict[str, Entry] = {}
         for name, entry in self.entries.items():
             trace = self.place.get(name)
             if trace is not None:
                 entries[trace.address] = _current(entry, trace)
+            elif name in self._gone and entry.orphaned is None:  # not gone for all we know
+                waiting[self._gone[name]] = entry
             elif name in self._gone:
                 orphans[_free(self._gone[name], entry, orphans)] = entry
             else:
                 raise KeyError(f"no section has the id {name!r}")
+        for key, entry in waiting.items():
+            if key in entries:  # another section has the address by now
+                orphans[_free(key, entry, orphans)] = replace(entry, orphaned=self._now)
+            else:
+                entries[key] = entry
         return Scores(entries, orphans, self.before.others)
 
 

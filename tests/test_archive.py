@@ -268,8 +268,25 @@ def test_a_section_that_changed_since_the_plan_stays(desk: Desk) -> None:
     assert done.kept == (archive.Kept("MEMORY.md#备份", "changed meanwhile"),)
 
 
+def test_what_an_editor_saves_while_a_section_moves_is_not_overwritten(desk: Desk) -> None:
+    plan = desk.plan(备份=LOW)
+
+    def editor(kind: str, target: str) -> None:
+        if kind == "replace" and target.endswith("2026-06.md"):
+            desk.note.write_text(NOTE + "\n## Just typed\n", encoding="utf-8")
+
+    seam.on_step = editor
+    try:
+        done = archive.apply(desk.root, plan, NOW)
+    finally:
+        seam.on_step = None
+    assert (done.moved, [k.reason for k in done.kept]) == ((), ["changed meanwhile"])
+    assert desk.note.read_text(encoding="utf-8").endswith("## Just typed\n")
+    assert desk.archive_bytes() == b""
+
+
 def test_our_comment_in_a_note_is_text_like_any_other(tmp_path: Path) -> None:
-    trap = '<!-- archived {"from": "../../etc/x.md#y", "id": "", "time": "", "bytes": 3, "pad": 0, "hash": "0", "note": ""} -->'
+    trap = '<!-- archived {"from": "../../etc/x.md#y", "body": "", "id": "", "time": "", "bytes": 3, "pad": 0, "hash": "0", "note": ""} -->'
     text = NOTE.replace("- 每天凌晨三点\n", f"- 每天凌晨三点\n\n{trap}\nabc\n")
     desk = Desk(tmp_path, text)
     assert len(desk.move(备份=LOW).moved) == 1

@@ -310,7 +310,35 @@ def test_when_no_section_is_there_nothing_is_lost(sidecar: Sidecar, shelf: Shelf
     assert sidecar.path.read_bytes() == before
 
 
+def test_while_files_wait_to_be_read_no_section_is_taken_to_be_gone(sidecar: Sidecar, shelf: Shelf) -> None:
+    by_hand(sidecar, {**SEED, "MEMORY.md#deploy": {"use_count": 2}})
+    scores.recalculate(sidecar, shelf.sections(), NOW)
+    before = on_disk(sidecar)
+    half = Shelf(other="## Else\n\ntext\n")
+    update(sidecar, replace(half.sections(), complete=False), one_more(half.id("other.md#else")), NOW)
+    made = on_disk(sidecar)
+    assert made.pop("other.md#else")["use_count"] == 1
+    assert made == before
+
+
 # --- many writers -----------------------------------------------------------------
+
+
+def test_what_a_person_saves_while_we_write_is_kept(sidecar: Sidecar, shelf: Shelf) -> None:
+    by_hand(sidecar, SEED)
+    calls = []
+
+    def change(book: Book) -> None:
+        one_more(shelf.id("MEMORY.md#deploy"))(book)
+        if not calls:  # the editor asks for no lock
+            by_hand(sidecar, {**SEED, "MEMORY.md#记忆": {"use_count": 9, "mine": "x"}})
+        calls.append(1)
+
+    update(sidecar, shelf.sections(), change, NOW)
+    made = on_disk(sidecar)
+    assert len(calls) == 2
+    assert (made["MEMORY.md#deploy"]["use_count"], made["MEMORY.md#记忆"]["use_count"], made["MEMORY.md#备份"]["use_count"]) == (1, 9, 5)
+
 
 WRITER = """
 import sys
