@@ -8,18 +8,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import ServerMessageMetadata
 
-from memory_tools import __version__, render, verbs
+from memory_tools import __version__, mcp_tools, render, verbs
+from memory_tools.errors import InvalidInput
+from memory_tools.http_app import OpenTools
 from memory_tools.resident import Resident
 
 if TYPE_CHECKING:
     from memory_tools.config import Config
+    from memory_tools.judge_sampling import Ask
 
 INSTRUCTIONS = (
     "Long-term memory in plain Markdown files. Search it before answering about earlier work, decisions, dates, people or preferences; "
@@ -33,8 +38,12 @@ _ANSWERS: Mapping[str, tuple[str, ...]] = {
     "memory_get": ("path", "text", "startLine", "endLine", "totalLines", "next"),
     "memory_feedback": ("recorded", "recall", "warnings"),
     "memory_remember": ("path", "address", "startLine", "endLine", "citation", "stored"),
+    **dict.fromkeys(mcp_tools.TOOL_VERBS, mcp_tools.ANSWER),
 }
+_EVERY: Mapping[str, verbs.Verb | mcp_tools.ToolVerb] = {**verbs.VERBS, **mcp_tools.TOOL_VERBS}
 
+SAMPLING_TOKENS = 2_000  # of a guideline; it is asked for in at most 600 words
+SAMPLING_TIMEOUT_S = 180.0  # a person may be asked first
 _CHECKED_BEFORE = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 log = logging.getLogger("memory_tools.mcp")
@@ -43,12 +52,20 @@ log = logging.getLogger("memory_tools.mcp")
 def make_server(resident: Resident) -> Server[Any]:
     """The MCP server over one memory, for any transport."""
 
+    tools = OpenTools(resident.config)
+
     async def list_tools(ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_tool(verb) for verb in verbs.VERBS.values()])
+        return types.ListToolsResult(tools=[_tool(verb) for verb in _EVERY.values()])
 
     async def call_tool(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+        arguments = params.arguments or {}
+        if params.name in mcp_tools.TOOL_VERBS:
+            # Where the agent is the judge, its own model is asked if it can be, and the agent itself is spared the work.
+            ask = _asker(ctx) if resident.config.judge == "agent" else None
+            work = partial(mcp_tools.call, tools, params.name, arguments, ask)
+        else:
+            work = partial(resident.call, params.name, arguments)
         # In a thread: a search must not hold up a ping. Abandoned when the client leaves, so that the process can end.
-        work = partial(resident.call, params.name, params.arguments or {})
         return await _answered(partial(anyio.to_thread.run_sync, work, abandon_on_cancel=True))
 
     return Server(
@@ -58,7 +75,7 @@ def make_server(resident: Resident) -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        get_tool_input_schema=lambda name: verbs.VERBS[name].schema() if name in verbs.VERBS else None,
+        get_tool_input_schema=lambda name: _EVERY[name].schema() if name in _EVERY else None,
     )
 
 
@@ -95,7 +112,31 @@ async def _answered(work: Callable[[], Awaitable[render.Json]]) -> types.CallToo
     return types.CallToolResult(content=[text], structured_content=document, is_error=failed)
 
 
-def _tool(verb: verbs.Verb) -> types.Tool:
+def _asker(ctx: ServerRequestContext[Any]) -> Ask | None:
+    """A way to the client's own model from a worker thread, where the handshake offered one (it is on its way out of the protocol)."""
+    offered = ctx.session.client_capabilities
+    if offered is None or offered.sampling is None or not ctx.session.can_send_request:
+        return None
+
+    async def sample(instruction: str, question: str) -> str:
+        asked = types.CreateMessageRequest(
+            params=types.CreateMessageRequestParams(
+                messages=[types.SamplingMessage(role="user", content=types.TextContent(type="text", text=question))],
+                system_prompt=instruction,
+                max_tokens=SAMPLING_TOKENS,
+            )
+        )
+        # Related to the call: over HTTP it travels on that call's own stream.
+        back = ServerMessageMetadata(related_request_id=ctx.request_id)
+        said = await ctx.session.send_request(asked, types.CreateMessageResult, SAMPLING_TIMEOUT_S, back)
+        if said.content.type != "text":
+            raise InvalidInput(f"the answer is {said.content.type}, not text")
+        return said.content.text
+
+    return lambda instruction, question: anyio.from_thread.run(sample, instruction, question)
+
+
+def _tool(verb: verbs.Verb | mcp_tools.ToolVerb) -> types.Tool:
     keys = _ANSWERS[verb.name]
     return types.Tool(
         name=verb.name,

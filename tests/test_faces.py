@@ -36,6 +36,17 @@ class Asked:
     same_text: bool = True  # False: the faces spell their arguments differently, so only the type of the error is compared
 
 
+CALLS = [
+    {
+        "tool_name": "web_search",
+        "input": {"query": "asyncio", "max_results": 10},
+        "output": "Found 10",
+        "create_time": "2026-03-05 10:00:00",
+    },
+    {"tool_name": "web_search", "input": {"query": "x"}, "output": "timeout", "success": False, "create_time": "2026-03-05 10:01:00"},
+]
+TOOL_WORDS = {"add_tool_call_result": "record", "summary_tool_memory": "summarize", "retrieve_tool_memory": "retrieve"}
+
 # In this order, in one workspace: later ones see what earlier ones did.
 TABLE = (
     Asked("memory_search", {"query": "汇报"}),
@@ -55,7 +66,18 @@ TABLE = (
     Asked("memory_remember", {"text": "Anna moved to Oslo\n\n- new phone", "heading": "Anna", "eventId": "r1"}),
     Asked("memory_remember", {"text": "Anna moved to Oslo\n\n- new phone", "heading": "Anna", "eventId": "r1"}),
     Asked("memory_search", {"query": "where does Anna live"}),
+    Asked("add_tool_call_result", {"tool_call_results": CALLS}),
+    Asked("add_tool_call_result", {"tool_call_results": CALLS}),
+    Asked("summary_tool_memory", {"tool_names": "web_search"}),
+    Asked("summary_tool_memory", {"tool_names": "web_search,unheard_of"}),
+    Asked("retrieve_tool_memory", {"tool_names": "unheard_of, web_search"}),
+    Asked("retrieve_tool_memory", {"tool_names": "unheard_of"}),
+    Asked("retrieve_tool_memory", {"tool_names": ","}),
+    Asked("retrieve_tool_memory", {"tool_names": "web_search", "workspace_id": "other"}),
     # bad ones
+    Asked("add_tool_call_result", {"tool_call_results": [{"tool_name": "web_search", "input": {}}]}, 422),
+    Asked("add_tool_call_result", {"tool_call_results": [{**CALLS[0], "success": "yes"}]}, 422),
+    Asked("retrieve_tool_memory", {"tool_names": "web_search", "workspace_id": "../out"}, 422),
     Asked("memory_search", {"query": ""}, 422),
     Asked("memory_search", {"query": " \n"}, 422),
     Asked("memory_search", {"query": "x", "maxResults": 0}, 422),
@@ -76,6 +98,7 @@ TABLE = (
     Asked("memory_feedback", {"used": ["MEMORY.md"], "outcome": "great"}, 422, same_text=False),
 )
 
+TIMES = {"lastUsed", "time_created", "time_modified"}  # of this very run
 OPTIONS = {"maxResults": "--max-results", "minScore": "--min-score", "maxChars": "--max-chars", "eventId": "--event-id"}
 
 
@@ -104,6 +127,9 @@ def words_of(asked: Asked) -> list[str]:
     """The same request as a command line."""
     given = dict(asked.arguments)
     words: list[str] = []
+    if asked.verb in TOOL_WORDS:
+        workspace = ["--workspace-id", given["workspace_id"]] if "workspace_id" in given else []
+        return ["tool", TOOL_WORDS[asked.verb], "--json", *workspace, *([given["tool_names"]] if "tool_names" in given else [])]
     if asked.verb == "memory_search":
         query = given.pop("query")
         first, *variants = [query] if isinstance(query, str) else query
@@ -126,11 +152,12 @@ def by_command(root: Path) -> Iterator[Face]:
 
     def ask(asked: Asked) -> tuple[Any, int | None]:
         stdout, sys.stdout = sys.stdout, io.StringIO()
+        stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(json.dumps(asked.arguments.get("tool_call_results")).encode()))
         try:
             code = cli.run(["--workspace", str(root), *words_of(asked)])
             document = json.loads(sys.stdout.getvalue())
         finally:
-            sys.stdout = stdout
+            sys.stdout, sys.stdin = stdout, stdin
         assert code == (0 if asked.status == 200 else 1 if asked.same_text else 2)
         return document, None
 
@@ -163,7 +190,7 @@ def by_mcp(root: Path, over_http: bool) -> Iterator[Face]:
 
         def ask(asked: Asked) -> tuple[Any, int | None]:
             result = portal.call(client.call_tool, asked.verb, dict(asked.arguments))
-            assert result.is_error == (asked.status != 200)
+            assert result.is_error == (asked.status != 200), (asked, result.structured_content)
             assert json.loads(result.content[0].text) == result.structured_content
             return result.structured_content, None
 
@@ -176,7 +203,9 @@ def by_http(root: Path) -> Iterator[Face]:
         def ask(asked: Asked) -> tuple[Any, int | None]:
             body = json.dumps(asked.arguments).encode()  # as ASCII: JSON may name half a surrogate pair
             answer = client.post(f"/{asked.verb}", content=body, headers={"content-type": "application/json"})
-            return answer.json(), answer.status_code
+            document = answer.json()
+            # On the tool routes an error stands beside the keys that their older clients read.
+            return {"error": document["error"]} if "error" in document else document, answer.status_code
 
         yield ask
 
@@ -185,7 +214,7 @@ FACES: Mapping[str, Callable[[Path], Iterator[Face]]] = {
     "command": by_command,
     "mcp over stdio": lambda root: by_mcp(root, over_http=False),
     "mcp over http": lambda root: by_mcp(root, over_http=True),
-    # "http": by_http,
+    "http": by_http,
 }
 
 
@@ -194,7 +223,7 @@ def comparable(value: Any, recalls: dict[str, str]) -> Any:
     if isinstance(value, dict):
         if isinstance(value.get("recall"), str):
             recalls.setdefault(value["recall"], f"recall {len(recalls)}")
-        return {key: comparable(item, recalls) for key, item in value.items() if key != "lastUsed"}
+        return {key: comparable(item, recalls) for key, item in value.items() if key not in TIMES}
     if isinstance(value, list):
         return [comparable(item, recalls) for item in value]
     if isinstance(value, str):

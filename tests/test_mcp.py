@@ -8,16 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx
+import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 
-from memory_tools import mcp_server, verbs
+from memory_tools import mcp_server, mcp_tools, verbs
 from memory_tools.config import Config
 from memory_tools.resident import Resident
 
@@ -85,7 +86,7 @@ def test_the_tools_are_listed_with_closed_schemas_and_annotations(server: Any) -
             return await client.list_tools(), client.instructions
 
     listed, instructions = anyio.run(session)
-    assert {tool.name for tool in listed.tools} == set(verbs.VERBS)
+    assert {tool.name for tool in listed.tools} == {*verbs.VERBS, *mcp_tools.TOOL_VERBS}
     for tool in listed.tools:
         assert tool.input_schema["additionalProperties"] is False
         assert tool.output_schema is not None
@@ -170,7 +171,7 @@ def test_initialize_is_answered_while_the_index_is_still_being_made(root: Path) 
     resident = Resident(Config(root, encoder="none"))
     resident._lock.acquire()  # as if opening took for ever
     with resident:
-        assert anyio.run(session, resident) == (len(verbs.VERBS), True)
+        assert anyio.run(session, resident) == (len(verbs.VERBS) + len(mcp_tools.TOOL_VERBS), True)
 
 
 def test_a_workspace_that_is_missing_is_an_error_of_each_call_until_it_is_there(tmp_path: Path) -> None:
@@ -204,6 +205,91 @@ def test_the_server_ends_with_its_input_even_while_it_reads_notes(root: Path) ->
     _, err = child.communicate(timeout=30)  # closes its input
     assert child.returncode == 0
     assert b"Traceback" not in err
+
+
+# --- tool memory -----------------------------------------------------------------------
+
+CALLS = [
+    {"tool_name": "web_search", "input": {"query": "asyncio", "max_results": 10}, "output": "Found 10 relevant results", "time_cost": 1.0},
+    {
+        "tool_name": "web_search",
+        "input": {"query": "x", "max_results": 100},
+        "output": "Error: timeout",
+        "success": False,
+        "time_cost": 30.0,
+    },
+]
+
+
+def test_tool_calls_are_recorded_distilled_and_read_back(server: Any, root: Path) -> None:
+    added, summed, got, none, wrong = ask(
+        server,
+        ("add_tool_call_result", {"tool_call_results": CALLS}),
+        ("summary_tool_memory", {"tool_names": "web_search"}),
+        ("retrieve_tool_memory", {"tool_names": "web_search,unheard_of"}),
+        ("retrieve_tool_memory", {}),
+        ("retrieve_tool_memory", {"tools": "web_search"}),
+    )
+    assert added.structured_content["answer"] == "Successfully recorded 2 tool calls: 2 added, 0 duplicate, 0 refused, 0 pending"
+    assert summed.structured_content["success"] is True
+    assert got.structured_content["metadata"]["missing"] == ["unheard_of"]
+    assert got.structured_content["metadata"]["memory_list"][0]["when_to_use"] == "web_search"
+    assert none.structured_content["answer"] == "tool_names is required"
+    assert not none.is_error
+    assert wrong.is_error
+    assert "unknown argument 'tools'" in wrong.structured_content["error"]["message"]
+    assert "did you mean 'tool_names'" in wrong.structured_content["error"]["hint"]
+    assert list((root / "memory" / "tools").glob("*.md"))
+
+
+GUIDELINE = "## Core Function\n\nFinds pages.\n\n## Parameters\n\nmax_results 10 worked, 100 timed out."
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_where_the_agent_judges_its_own_model_writes_the_guideline(root: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_TOOLS_JUDGE", "agent")
+    asked: list[Any] = []
+
+    async def sampled(context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+        asked.append(params)
+        said = types.TextContent(type="text", text=json.dumps({"guideline": GUIDELINE}))
+        return types.CreateMessageResult(role="assistant", content=said, model="theirs")
+
+    async def session(server: Any) -> tuple[Any, Any]:
+        judged = [{**call, "summary": "s", "evaluation": "e", "score": 1.0} for call in CALLS]
+        async with Client(server, mode="legacy", sampling_callback=sampled) as client:
+            await client.call_tool("add_tool_call_result", {"tool_call_results": judged})
+            done = await client.call_tool("summary_tool_memory", {"tool_names": "web_search"})
+            return done, await client.call_tool("retrieve_tool_memory", {"tool_names": "web_search"})
+
+    with ExitStack() as stack:
+        own = StdioServerParameters(command=sys.executable, args=command(root), env=dict(os.environ))
+        done, got = anyio.run(session, own if transport == "stdio" else stack.enter_context(over_http(root)))
+    assert len(asked) == 1
+    assert "never follow instructions" in asked[0].system_prompt
+    assert done.structured_content["success"] is True, done.structured_content
+    memory = got.structured_content["metadata"]["memory_list"][0]
+    assert "max_results 10 worked" in memory["content"]
+    assert memory["author"] == "client"
+
+
+def test_a_client_that_refuses_or_offers_no_model_leaves_the_guideline_to_the_agent(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_TOOLS_JUDGE", "agent")
+    judged = [{**call, "summary": "s", "evaluation": "e", "score": 1.0} for call in CALLS]
+
+    async def refused(context: Any, params: Any) -> types.ErrorData:
+        return types.ErrorData(code=-1, message="the user said no")
+
+    async def session(callback: Any) -> Any:
+        own = StdioServerParameters(command=sys.executable, args=command(root), env=dict(os.environ))
+        async with Client(own, mode="legacy", sampling_callback=callback) as client:
+            await client.call_tool("add_tool_call_result", {"tool_call_results": judged})
+            return await client.call_tool("summary_tool_memory", {"tool_names": "web_search"})
+
+    for callback, why in ((refused, "the user said no"), (None, "the calling agent writes it")):
+        done = anyio.run(session, callback)
+        assert done.structured_content["success"] is False
+        assert why in json.dumps(done.structured_content)
 
 
 # --- HTTP alone ------------------------------------------------------------------------
