@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ __all__ = ["VERSION", "Matching", "body_of", "match", "new_id", "normalised", "t
 
 VERSION = 1
 _TELLING = 12  # characters: a shorter body ("- ok", nothing at all) is not proof that two sections are one
-_Take = Callable[[int, int, str], None]  # settles a pair unless either is settled already
+_Take = Callable[[int, int, str], bool]  # settles a pair, unless either is settled already
 _ZIP = 2500  # pairs of equal bodies that are weighed one by one; above that they are taken in order
 
 
@@ -77,17 +77,32 @@ def match(old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int]
 
     An old trace with order -1 was read from the sidecar: its address may have a repeat's suffix, its place is unknown.
     """
-    pairs: dict[int, int] = dict(settled or {})
+    # In reading order, so that ties fall the same way however the sections are given.
+    a, b = (sorted(range(len(side)), key=lambda n, side=side: _place(side[n])) for side in (old, new))  # type: ignore[misc]
+    at_old, at_new = ({n: at for at, n in enumerate(order)} for order in (a, b))
+    found = _matched([old[i] for i in a], [new[j] for j in b], {at_old[i]: at_new[j] for i, j in (settled or {}).items()})
+    return Matching(
+        {a[i]: b[j] for i, j in found.pairs.items()},
+        {a[i]: kind for i, kind in found.kinds.items()},
+        {a[i]: b[j] for i, j in found.merges.items()},
+        tuple(sorted(a[i] for i in found.unmatched)),
+    )
+
+
+def _matched(old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int]) -> Matching:
+    pairs: dict[int, int] = dict(settled)
     kinds = dict.fromkeys(pairs, "id")
     taken = set(pairs.values())
 
-    def take(i: int, j: int, kind: str) -> None:
-        if i not in pairs and j not in taken:
-            pairs[i] = j
-            kinds[i] = kind
-            taken.add(j)
+    def take(i: int, j: int, kind: str) -> bool:
+        if i in pairs or j in taken:
+            return False
+        pairs[i] = j
+        kinds[i] = kind
+        taken.add(j)
+        return True
 
-    _same_place(old, new, take)
+    _same_place(old, new, taken, take)
     left = [i for i in range(len(old)) if i not in pairs]
     free = [j for j in range(len(new)) if j not in taken]
     _same_body(old, new, left, free, pairs, take)
@@ -105,19 +120,20 @@ def match(old: Sequence[Trace], new: Sequence[Trace], settled: Mapping[int, int]
     return Matching(pairs, kinds, merges, tuple(i for i in left if i not in pairs and i not in merges))
 
 
-def _same_place(old: Sequence[Trace], new: Sequence[Trace], take: _Take) -> None:
+def _same_place(old: Sequence[Trace], new: Sequence[Trace], taken: Collection[int], take: _Take) -> None:
     by_address = {(t.address, t.body): j for j, t in enumerate(new)}
     for i, t in enumerate(old):
         j = by_address.get((t.address, t.body))
         if j is not None:
             take(i, j, "address")
-    by_slug: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    by_slug: dict[tuple[str, str, str], deque[int]] = defaultdict(deque)
     for j, t in enumerate(new):
         by_slug[t.path, t.slug, t.body].append(j)
     for i, t in enumerate(old):
-        for name in names(t):
-            for j in by_slug.get((t.path, name, t.body), ()):
-                take(i, j, "slug")
+        for name in sorted(names(t)):
+            waiting = by_slug.get((t.path, name, t.body))
+            while waiting and not take(i, waiting[0], "slug") and waiting[0] in taken:
+                waiting.popleft()
 
 
 def _same_body(
