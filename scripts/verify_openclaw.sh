@@ -57,25 +57,27 @@ openclaw skills check --json >"$home/check.json"
 openclaw agent --local --agent main --session-id verify --message "API 超时怎么处理?" --json >"$home/agent.json" 2>"$home/agent.txt" ||
     { cat "$home/agent.txt" >&2; exit 1; }
 
-python3 - "$home" <<'P'
+python3 - "$home" "$here/../examples/workspace" <<'P'
 import json, pathlib, sys
-home = pathlib.Path(sys.argv[1])
-read = lambda name: json.loads((home / name).read_text(encoding="utf-8"))
-info = read("info.json")
+home, example = map(pathlib.Path, sys.argv[1:])
+read = lambda path: json.loads(path.read_text(encoding="utf-8"))
+successes = lambda workspace: sum(entry["success_count"] for entry in read(workspace / "memory/utility-scores.json").values() if "success_count" in entry)
+info = read(home / "info.json")
 assert info["eligible"] and info["modelVisible"] and info["commandVisible"], info
 print("ELIGIBLE")
-assert "memory-retrieval" in read("check.json")["modelVisible"]
+assert "memory-retrieval" in read(home / "check.json")["modelVisible"]
 print("MODEL-VISIBLE")
 requests = [json.loads(line) for line in (home / "requests.jsonl").read_text(encoding="utf-8").split("\n") if line]
 prompt = json.dumps(requests[0]["messages"][0], ensure_ascii=False)
 at = prompt.index("<name>memory-retrieval</name>")
 print("IN-PROMPT:", prompt[at : at + 300])
-answers = [m["content"] if isinstance(m["content"], str) else json.dumps(m["content"], ensure_ascii=False) for m in requests[-1]["messages"] if m["role"] == "tool"]
+told = [message["content"] for message in requests[-1]["messages"] if message["role"] == "tool"]
+answers = [content if isinstance(content, str) else json.dumps(content, ensure_ascii=False) for content in told]
 for answer in answers:
     print("EXEC:", answer)
 assert len(answers) == 2, answers
 assert "timeout-handling.md" in answers[0], "the search did not find the note on timeouts"
 assert answers[1].startswith("success"), "the feedback was not taken"
-scores = json.loads((home / ".openclaw/workspace/memory/utility-scores.json").read_text(encoding="utf-8"))
-print("LEARNED:", sum(entry["success_count"] for address, entry in scores.items() if not address.startswith("~")), "successes on record")
+assert successes(home / ".openclaw/workspace") == successes(example) + 1, "the success was not recorded"
+print("LEARNED: one success more on record")
 P
