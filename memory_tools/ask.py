@@ -48,8 +48,9 @@ def ask(
     include_archive: bool,
 ) -> Ask:
     """A valid request, with what was not given taken from the configuration. Raises InvalidInput."""
-    given = {"max_results": max_results, "min_score": min_score, "policy": policy}
-    checked = {k: CHECKS[k](k, v) for k, v in given.items() if v is not None}
+    for name, value in {"max_results": max_results, "min_score": min_score, "policy": policy}.items():
+        if value is not None:
+            CHECKS[name](name, value)
     if max_chars is not None and (isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 1):
         raise InvalidInput(f"max_chars: expected a whole number from 1, not {max_chars!r}")
     if context is not None:
@@ -65,7 +66,9 @@ def ask(
         explain=explain,
         now=(moment if moment.tzinfo else moment.replace(tzinfo=config.zone())).astimezone(config.zone()),
         include_archive=include_archive,
-        **{k: checked.get(k, getattr(config, k)) for k in given},
+        max_results=config.max_results if max_results is None else int(max_results),
+        min_score=config.min_score if min_score is None else float(min_score),
+        policy=config.policy if policy is None else policy,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memory_tools import files, postings, watch_state
 from memory_tools.errors import MemoryToolsError
-from memory_tools.records import CheckReport, Finding, Status
+from memory_tools.reports import CheckReport, Finding, Status
 from memory_tools.searched import searched_text
 
 if TYPE_CHECKING:

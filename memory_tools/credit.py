@@ -15,7 +15,7 @@ from memory_tools import history, receipts
 from memory_tools.entries import RECENT, Entry
 from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
 from memory_tools.receipts import Log, Part, Recall, Receipts, Shown
-from memory_tools.records import FeedbackReport, Finding, Recorded
+from memory_tools.reports import FeedbackReport, Finding, Recorded
 from memory_tools.scores import ORPHAN_DAYS, Book, Sections, Sidecar, Updated, update
 from memory_tools.settings import Settings
 from memory_tools.utility import Usage, counts, record, resolve, stored_utility

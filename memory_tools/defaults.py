@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from memory_tools import config
 from memory_tools.memory import Memory
-from memory_tools.records import Excerpt, Report
+from memory_tools.records import Report
+from memory_tools.reports import Excerpt
 
 _lock = threading.Lock()
 _open: dict[str, Memory] = {}

@@ -14,7 +14,8 @@ from memory_tools.config import Config
 from memory_tools.errors import Busy, InvalidInput, MemoryToolsError
 from memory_tools.freshness import Progress, Taken
 from memory_tools.index import Index
-from memory_tools.records import Scan, Skipped, SyncReport, Trace
+from memory_tools.records import Scan, Skipped, Trace
+from memory_tools.reports import SyncReport
 
 if TYPE_CHECKING:
     from threading import RLock

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from memory_tools.errors import Damaged
 from memory_tools.history import Usage, counts
-from memory_tools.records import Finding
+from memory_tools.reports import Finding
 from memory_tools.score_values import COUNTS, EXPECTED, KNOWN, READ, WRITE, shown
 
 ORPHANS = "~orphans"

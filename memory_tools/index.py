@@ -42,12 +42,12 @@ _SCHEMA = (
 class _Connection(sqlite3.Connection):
     """Every statement that writes passes the seam."""
 
-    def execute(self, sql: str, *arguments: object) -> sqlite3.Cursor:  # type: ignore[override]
+    def execute(self, sql: str, *arguments: object) -> sqlite3.Cursor:
         if not sql.startswith("SELECT"):
             seam.step("sqlite", sql[:60])
         return super().execute(sql, *arguments)  # type: ignore[arg-type]
 
-    def executemany(self, sql: str, *arguments: object) -> sqlite3.Cursor:  # type: ignore[override]
+    def executemany(self, sql: str, *arguments: object) -> sqlite3.Cursor:
         seam.step("sqlite", sql[:60])
         return super().executemany(sql, *arguments)  # type: ignore[arg-type]
 
@@ -210,15 +210,17 @@ class Index:
         ).fetchone()
         return int(given or 0) > 4 * int(alive) + 50_000
 
+    def _count(self, table: str) -> int:
+        return int(self.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
     def counts(self) -> dict[str, int]:
         """Files, sections, blocks (headings not counted), and vectors ready and pending, as they are in the tables."""
-        one = lambda sql: int(self.connection.execute(sql).fetchone()[0])  # noqa: E731
         return {
-            "files": one("SELECT count(*) FROM files"),
-            "sections": one("SELECT count(*) FROM sections"),
-            "blocks": one("SELECT count(*) FROM blocks WHERE kind NOT IN ('heading', 'title')"),
-            "ready": one("SELECT count(*) FROM blocks WHERE vector IS NOT NULL"),
-            "pending": one("SELECT count(*) FROM blocks WHERE vector IS NULL"),
+            "files": self._count("files"),
+            "sections": self._count("sections"),
+            "blocks": self._count("blocks WHERE kind NOT IN ('heading', 'title')"),
+            "ready": self._count("blocks WHERE vector IS NOT NULL"),
+            "pending": self._count("blocks WHERE vector IS NULL"),
         }
 
 

@@ -20,7 +20,8 @@ from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
 from memory_tools.freshness import Progress
 from memory_tools.history import Usage
 from memory_tools.receipts import Shown
-from memory_tools.records import CheckReport, Excerpt, FeedbackReport, Remembered, Report, Status, SyncReport
+from memory_tools.records import Report
+from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Remembered, Status, SyncReport
 
 if TYPE_CHECKING:
     from memory_tools.archive import Done, Moved, Plan

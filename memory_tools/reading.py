@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memory_tools import files, sections
 from memory_tools.errors import InvalidInput, NotFound
-from memory_tools.records import Excerpt
+from memory_tools.reports import Excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

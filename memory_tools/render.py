@@ -11,16 +11,8 @@ from datetime import UTC, datetime
 from typing import IO
 
 from memory_tools.errors import Busy, Forbidden, InvalidInput, MemoryToolsError, NotFound
-from memory_tools.records import (
-    CheckReport,
-    Excerpt,
-    FeedbackReport,
-    Recorded,
-    Remembered,
-    Report,
-    Result,
-    SyncReport,
-)
+from memory_tools.records import Report, Result
+from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Recorded, Remembered, SyncReport
 
 Json = dict[str, object]
 

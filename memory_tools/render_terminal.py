@@ -11,7 +11,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from memory_tools import render_text
-from memory_tools.records import CheckReport, Excerpt, FeedbackReport, Report, Result, Status, SyncReport
+from memory_tools.records import Report, Result
+from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Status, SyncReport
 from memory_tools.render_text import count, number, one_line
 
 BAR_CELLS = 6

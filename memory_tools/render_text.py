@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 
 from memory_tools.errors import MemoryToolsError
-from memory_tools.records import CheckReport, Dropped, Excerpt, FeedbackReport, Remembered, Report, Result, Status, SyncReport
+from memory_tools.records import Dropped, Report, Result
+from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Remembered, Status, SyncReport
 
 NOTHING = "No relevant memory found"
 QUOTE = "> "

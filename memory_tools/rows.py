@@ -28,7 +28,10 @@ def stored_traces(connection: sqlite3.Connection, paths: Iterable[str] | None = 
         rows = connection.execute(f"{sql} ORDER BY f.path, s.ord").fetchall()
     else:
         rows = [row for path in sorted(set(paths)) for row in connection.execute(f"{sql} WHERE f.path = ? ORDER BY s.ord", (path,))]
-    return [Trace(*row[:-1], edited=datetime.fromtimestamp(row[-1], UTC)) for row in rows]
+    return [
+        Trace(id, address, path, slug, heading, order, body, sketch, size, datetime.fromtimestamp(edited, UTC))
+        for id, address, path, slug, heading, order, body, sketch, size, edited in rows
+    ]
 
 
 def store_stat(connection: sqlite3.Connection, file: int, stat: Stat, now_ns: int) -> None:

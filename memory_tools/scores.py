@@ -18,7 +18,8 @@ from memory_tools.attach import Attached, Sections, adopt, attach, returning
 from memory_tools.entries import Entry, Scores, formatted, parse
 from memory_tools.errors import Damaged, MemoryToolsError
 from memory_tools.history import Usage
-from memory_tools.records import Finding, Stat, Trace
+from memory_tools.records import Stat, Trace
+from memory_tools.reports import Finding
 from memory_tools.settings import Settings
 from memory_tools.utility import stored_utility
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from memory_tools import files, watch_folders, watch_state
 from memory_tools.engine import index_folder
 from memory_tools.errors import MemoryToolsError, NotFound
-from memory_tools.records import SyncReport
+from memory_tools.reports import SyncReport
 
 if TYPE_CHECKING:
     from memory_tools.memory import Memory

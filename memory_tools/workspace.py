@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from memory_tools.errors import Forbidden, InvalidInput, NotFound
-from memory_tools.records import Remembered
+from memory_tools.reports import Remembered
 
 JOURNAL = ".remembered.jsonl"
 JOURNAL_KEPT = 1_000  # entries; the journal is cut back to these when it holds twice as many

@@ -15,7 +15,7 @@ LIMIT = 300  # lines
 # In the order of the data's way through the house: a module imports only what stands before it, lazily imported or not.
 # A package stands in one place and is free inside.
 ORDER = (
-    ("records", "errors", "seam"),
+    ("records", "reports", "errors", "seam"),
     # pure, or plain reading and writing
     ("nearest", "durable", "watch_state", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
     ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),

@@ -16,19 +16,8 @@ from hypothesis import strategies as st
 
 from memory_tools import render, render_terminal, render_text
 from memory_tools.errors import Damaged, Forbidden, NotFound
-from memory_tools.records import (
-    CheckReport,
-    Excerpt,
-    FeedbackReport,
-    Finding,
-    Recorded,
-    Remembered,
-    Report,
-    Result,
-    Skipped,
-    Status,
-    SyncReport,
-)
+from memory_tools.records import Report, Result, Skipped
+from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Finding, Recorded, Remembered, Status, SyncReport
 
 RESULT = Result(
     address="MEMORY.md#主动汇报约定",

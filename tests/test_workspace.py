@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from memory_tools import note_entry, seam, sections, workspace
 from memory_tools.errors import Busy, Forbidden, InvalidInput, NotFound, TooLarge
-from memory_tools.records import Remembered
+from memory_tools.reports import Remembered
 
 SHANGHAI = timezone(timedelta(hours=8))
 NOW = datetime(2026, 3, 5, 14, 32, tzinfo=SHANGHAI)
