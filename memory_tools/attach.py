@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memory_tools import identity
 from memory_tools.entries import RECENT, Entry, Scores
 from memory_tools.history import counts
 from memory_tools.records import Trace
-from memory_tools.sketches import size_of
 
 _TELLING = 12  # characters that a text must have to be known again in another place
 
@@ -97,6 +95,8 @@ def _by_address(claims: _Claims, key: str, ids: Mapping[str, str]) -> bool:
 
 
 def _by_match(claims: _Claims, rest: Sequence[str], traces: Sequence[Trace]) -> list[str]:
+    from memory_tools import identity  # an ordinary search knows every id and is answered sooner without
+
     place = {t.id: j for j, t in enumerate(traces)}
     keys = sorted(claims.scores.entries)
     old = [as_trace(key, claims.scores.entries[key]) for key in keys]
@@ -124,6 +124,8 @@ def _orphans(claims: _Claims, sections: Sections, known: set[str]) -> None:
 
 def as_trace(key: str, entry: Entry) -> Trace:
     """What the sidecar alone tells of a section; its place is not known (order -1)."""
+    from memory_tools.sketches import size_of
+
     path, _, slug = key.partition("#")
     try:
         sketch = base64.b64decode(entry.sketch, validate=True)
@@ -137,6 +139,8 @@ def adopt(scores: Scores, traces: Sequence[Trace]) -> dict[int, str]:
 
     `traces`: all sections that are there now, those without an id ("") are in question. Entries first, then orphans whose text is back.
     """
+    from memory_tools import identity
+
     taken = {t.id for t in traces if t.id}
     entries = {key: e for key, e in scores.entries.items() if e.id and e.body}
     keys = sorted(entries)
