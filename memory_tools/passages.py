@@ -23,8 +23,8 @@ TextOf = Callable[[int, int], str]
 
 LONGEST = 1200  # characters; what is longer is shown in part, around the match
 MERGED = 600  # characters that blocks are joined up to
-CLOSE = 0.2  # in score: a neighbour that would come next anyway is read better in one piece
-NEAR_EQUAL = 0.8  # in score: of blocks about the same thing the newer one goes first
+CLOSE = 0.08  # of the best block's evidence: a neighbour as near to the best as that is read better in one piece
+NEAR_EQUAL = 0.33  # of the same: of blocks about the same thing the newer one goes first
 HORIZON = 16  # the best candidates, whatever the limit: these are compared with each other for what corrects what
 MISSES = 3  # texts that turn out not to be duplicates before the search for more is given up
 
@@ -65,8 +65,10 @@ def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf) ->
     usable = np.flatnonzero(np.isfinite(scored.score) & (scored.relevance >= min_score))
     # Of equals the newer one, then the one that comes first.
     order = usable[np.lexsort((usable, -corpus.day[usable], -scored.score[usable]))]
+    if not order.size:
+        return
     likeness = Likeness(lambda position: text(position, position))
-    sequence, differs = _newer_first(corpus, scored, order, likeness)
+    sequence, differs = _newer_first(corpus, scored, order, likeness, NEAR_EQUAL * scored.evidence)
     open_ = np.zeros(len(corpus), dtype=np.bool_)
     open_[order] = True
     ceiling = 1.0
@@ -76,7 +78,7 @@ def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf) ->
         open_[position] = False
         twins = _twins(corpus, scored, order[open_[order]], position, likeness, differs.get(position, ()))
         open_[twins] = False
-        first, last = _extent(corpus, scored, open_, position, text)
+        first, last = _extent(corpus, scored, open_, position, text, CLOSE * scored.evidence)
         open_[first : last + 1] = False
         cosines = scored.cosine[first : last + 1]
         known = cosines[~np.isnan(cosines)]
@@ -95,7 +97,7 @@ def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf) ->
 
 
 def _newer_first(
-    corpus: Corpus, scored: Scored, order: NDArray[np.int64], likeness: Likeness
+    corpus: Corpus, scored: Scored, order: NDArray[np.int64], likeness: Likeness, near: float
 ) -> tuple[list[int], dict[int, tuple[int, ...]]]:
     """The order, but of near-equals about the same thing the newest first; and which older ones each of them may correct."""
     head = order[:HORIZON].tolist()
@@ -108,11 +110,7 @@ def _newer_first(
         rivals = [
             p
             for p in waiting
-            if day[p]
-            and day[best]
-            and day[p] != day[best]
-            and scored.score[best] - scored.score[p] <= NEAR_EQUAL
-            and likeness.other(best, p)
+            if day[p] and day[best] and day[p] != day[best] and scored.score[best] - scored.score[p] <= near and likeness.other(best, p)
         ]
         newest = max([best, *rivals], key=lambda p: (day[p], -head.index(p)))
         if newest != best:
@@ -148,12 +146,12 @@ def _twins(corpus: Corpus, scored: Scored, rest: NDArray[np.int64], position: in
     return found
 
 
-def _extent(corpus: Corpus, scored: Scored, open_: NDArray[np.bool_], position: int, text: TextOf) -> tuple[int, int]:
+def _extent(corpus: Corpus, scored: Scored, open_: NDArray[np.bool_], position: int, text: TextOf, close: float) -> tuple[int, int]:
     """The run of blocks around one that is read better in one piece: neighbours nearly as good, and what a colon announces."""
     first = last = position
     size = int(corpus.chars[position])
     begin, end = int(corpus.section_first[position]), int(corpus.section_end[position])
-    least = scored.score[position] - CLOSE
+    least = scored.score[position] - close
     while True:
         sides = [p for p in (first - 1, last + 1) if begin <= p < end and open_[p] and scored.score[p] >= least]
         if not sides:

@@ -130,6 +130,7 @@ class Scored:
     cosine: Floats  # [n] best cosine, NaN without a vector
     postings: Mapping[str, Ints]  # the question's terms and where they are
     weights: Mapping[str, float]  # their weights (idf times query weight)
+    evidence: float = 0.0  # in score: what the best block holds of the question, 0 or more
 
     def terms_at(self, first: int, last: int) -> tuple[str, ...]:
         """The question's terms in the blocks first..last, the weightiest first."""
@@ -173,7 +174,7 @@ def score(
     own = np.zeros(n, dtype=np.float32)
     nearest = np.full(n, np.nan, dtype=np.float32)
     held = on_day > 0
-    strength = -np.inf
+    strength, held_best = -np.inf, 0.0
     for i, (terms, cosine) in enumerate(zip(query.phrasings, cosines, strict=True)):
         names = _speakers(corpus, matcher, terms)
         match = matcher.match(terms, names)
@@ -185,6 +186,7 @@ def score(
         if firm.any():
             unknown = query.unknown[i] if query.unknown else 0.0
             strongest = float((total + (ONLY_DAY if query.only_days else ALSO_DAY) * on_day)[firm].max())
+            held_best = max(held_best, strongest - ranker.LEVEL)
             strength = max(strength, calibration.slope * strongest - calibration.unknown * unknown + calibration.middle)
         for name in sorted(names):
             total[matcher.postings(traits.LABEL_MARK + name)[0]] += ranker.SPEAKER / len(names)
@@ -197,7 +199,7 @@ def score(
         best += CONTEXT * ranker.evidence(corpus, matcher.match(query.context), _on_scale(context_cosine, calibration))
     best = np.where(shown & held, best, -np.inf).astype(np.float32)
     relevance = _relevance(best, strength, calibration)
-    return Scored(best, relevance, own, nearest, {t: w for t, (w, _) in matcher.known.items()}, matcher.weights)
+    return Scored(best, relevance, own, nearest, {t: w for t, (w, _) in matcher.known.items()}, matcher.weights, held_best)
 
 
 def _on_scale(cosine: Floats | None, calibration: Calibration) -> Floats | None:
