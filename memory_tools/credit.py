@@ -20,6 +20,7 @@ from memory_tools.scores import ORPHAN_DAYS, Book, Sections, Sidecar, Updated, u
 from memory_tools.settings import Settings
 from memory_tools.utility import Usage, counts, record, resolve, stored_utility
 
+_TOOLS = "memory/tools/"  # what tools taught has statistics of its own and no entry here
 _WORDS = {True: "success", False: "failure", None: "unknown"}
 
 
@@ -51,6 +52,7 @@ class _Done:
     counted: set[str]
     gone: list[str]
     warnings: list[str]
+    tools: list[str]
     token: str | None = None
 
 
@@ -149,7 +151,8 @@ class Credit:
         updated, done = self._credit(_Event(ids, outcome, positive, weight, event_id or "", now, sections), steps)
         warnings += done.warnings
         warnings += [f"{id}: this memory is gone and had no history; nothing was counted" for id in done.gone]
-        place = {t.id: t.address for t in sections.traces()}
+        warnings += [f"{address}: tool memories learn from their calls; nothing was counted" for address in done.tools]
+        place = {t.id: t.address for t in sections.traces() if t.address not in done.tools}
         rows = [
             _recorded(place[id], updated.entries.get(id) or Entry(), word, id in done.counted, now, self.settings)
             for id in ids
@@ -169,14 +172,16 @@ class Credit:
             return recall
 
     def _credit(self, event: _Event, steps_of: Callable[[Log], list[_Step]]) -> tuple[Updated, _Done]:
-        done = _Done(set(), [], [])
+        done = _Done(set(), [], [], [])
 
         def change(book: Book) -> None:
             log = self._settled(book, done.warnings)
             if event.id and event.id in log.events:
                 return
-            here = [id for id in event.ids if id in book.entries or id in book.place]
-            done.gone = [id for id in event.ids if id not in here]
+            there = [id for id in event.ids if id in book.entries or id in book.place]
+            done.gone = [id for id in event.ids if id not in there]
+            here = [id for id in there if id not in book.place or not book.place[id].path.startswith(_TOOLS)]
+            done.tools = [book.place[id].address for id in there if id not in here]
             steps = [s for s in steps_of(log) if s.section_id in here]
             if steps:
                 parts = [Part(s.section_id, s.recall, s.what) for s in steps]

@@ -255,6 +255,16 @@ def test_orphans_and_problems_are_listed_by_check(desk: Desk) -> None:
     assert (found.level, found.code, found.line) == ("error", "scores_damaged", 1)
 
 
+def test_tool_memories_have_statistics_of_their_own_and_no_entry(desk: Desk) -> None:
+    desk.shelf.write({"memory/tools/web.md": "## Web\n\n- give short queries\n", "TOOLS.md": "## API\n\n- a second source\n"})
+    report = desk.feedback("memory/tools/web.md#web", "TOOLS.md#api")
+    assert [r.address for r in report.recorded] == ["TOOLS.md#api"]
+    assert "memory/tools/web.md#web" in report.warnings[0]
+    desk.search("memory/tools/web.md#web")
+    desk.read("memory/tools/web.md#web")
+    assert desk.counts("memory/tools/web.md#web") == (0, 0, 0)
+
+
 # --- when things are broken ---------------------------------------------------------
 
 
