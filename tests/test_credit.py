@@ -399,7 +399,7 @@ def test_an_undone_sidecar_lets_a_retry_count_again(desk: Desk) -> None:
 
 
 WORKER = """
-import sys
+import sys, time
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from test_credit import Desk, DEPLOY, BACKUP
@@ -408,6 +408,7 @@ for n in range(int(sys.argv[4])):
     event = f"{sys.argv[3]}-{n}"
     desk.feedback(DEPLOY, event=event)
     print(event, flush=True)
+    time.sleep(0.01)  # who takes a lock again at once may starve the others, whose turn comes by polling
 """
 
 
