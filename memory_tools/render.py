@@ -63,7 +63,12 @@ def text(record: object) -> str:
     """The plain text of a record: what an agent or a pipe reads. Ends without a line break."""
     from memory_tools import render_text
 
-    return render_text.plain(record)
+    lines = render_text.plain(record)
+    if lines is None:
+        from memory_tools import render_upkeep
+
+        lines = render_upkeep.plain(record)
+    return "\n".join(render_text.fields_of(record) if lines is None else lines)
 
 
 def show(record: object, stream: IO[str], *, colour: bool) -> None:
@@ -71,9 +76,9 @@ def show(record: object, stream: IO[str], *, colour: bool) -> None:
     if colour:
         from memory_tools import render_terminal
 
-        if render_terminal.show(record, stream):
-            return
-    stream.write(text(record) + "\n")
+        render_terminal.show(record, stream, text)
+    else:
+        stream.write(text(record) + "\n")
 
 
 def _camel(name: str) -> str:

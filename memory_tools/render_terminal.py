@@ -1,4 +1,4 @@
-"""A record and a colour terminal's stream go in, what a person sees goes out through rich. A record without a view stays plain."""
+"""A record and a colour terminal's stream go in, what a person sees goes out through rich. A record without a view shows its plain text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rich.text import Text
 
 from memory_tools import render_text
 from memory_tools.records import Report, Result
-from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Status, SyncReport
 from memory_tools.render_text import count, number, one_line
+from memory_tools.reports import CheckReport, Excerpt, FeedbackReport
 
 BAR_CELLS = 6
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -22,15 +22,15 @@ _WORD = re.compile(rf"(?P<run>[{_UNSPACED}]+)|[^\W{_UNSPACED}]+")
 _LEVELS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
-def show(record: object, stream: IO[str]) -> bool:
-    """Write the record in colour; False where the plain text is the view."""
+def show(record: object, stream: IO[str], plain: Callable[[object], str]) -> None:
+    """Write the record in colour; from its `plain` text where it has no view of its own."""
     view = _VIEWS.get(type(record))
-    if view is None:
-        return False
     # markup and highlight off: text from notes is never a command to rich either.
     console = Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=False)
-    view(record, console)
-    return True
+    if view is None:
+        _lines(plain(record), console)
+    else:
+        view(record, console)
 
 
 def bar(value: float, cells: int = BAR_CELLS) -> str:
@@ -125,7 +125,7 @@ def _parts(result: Result) -> Text:
 
 
 def _excerpt(record: Excerpt, console: Console) -> None:
-    head, *rest = render_text.plain(record).split("\n")
+    head, *rest = render_text.plain(record) or [""]
     console.print(Text(head, style="bold"))
     width = len(str(max(record.end_line, 1)))
     lines = render_text.quoted_lines(record.text)
@@ -169,9 +169,9 @@ def _notes(warnings: tuple[str, ...] | list[str], degraded: tuple[str, ...], con
         console.print(Text(f"degraded: {one_line(code)}", style="yellow"))
 
 
-def _lines(record: object, console: Console) -> None:
-    """The plain text, its names dim and what needs attention in yellow."""
-    for line in render_text.plain(record).split("\n"):
+def _lines(plain: str, console: Console) -> None:
+    """A plain text, its names dim and what needs attention in yellow."""
+    for line in plain.split("\n"):
         name = re.match(r"\S+:?\s+", line)
         if line.startswith(("warning:", "degraded:", "pending", "skipped:")):
             console.print(Text(line, style="yellow"))
@@ -184,6 +184,4 @@ _VIEWS: dict[type, Callable[..., None]] = {
     Excerpt: _excerpt,
     FeedbackReport: _feedback,
     CheckReport: _check,
-    Status: _lines,
-    SyncReport: _lines,
 }

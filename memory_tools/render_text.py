@@ -38,10 +38,10 @@ def quoted_lines(text: str) -> list[str]:
     return [visible(line) for line in lines]
 
 
-def plain(record: object) -> str:
-    """The plain text of a record, without a final line break."""
+def plain(record: object) -> list[str] | None:
+    """The lines of a record, None where this module has no text for it."""
     write = _WRITERS.get(type(record))
-    return "\n".join(write(record) if write is not None else _fields(record))
+    return None if write is None else list(write(record))
 
 
 def error(failure: MemoryToolsError) -> str:
@@ -174,7 +174,7 @@ def _status(record: Status) -> Iterable[str]:
     yield from (f"degraded: {one_line(code)}" for code in record.degraded)
 
 
-def _fields(record: object) -> Iterable[str]:
+def fields_of(record: object) -> Iterable[str]:
     """Any other record: one `name: value` line a field, lists one line an item."""
     if not is_dataclass(record) or isinstance(record, type):
         raise TypeError(f"{type(record).__name__} is not a record")

@@ -431,3 +431,71 @@ def test_a_search_is_bounded_in_characters(run: Any, root: Path) -> None:
     found = run("--workspace", root, "search", "tea leaves", "--max-chars", 200, "--json").json
     assert found["results"]
     assert 0 < sum(len(result["snippet"]) for result in found["results"]) <= 200
+
+
+def test_the_loop_from_search_to_feedback_to_scores(run: Any, root: Path) -> None:
+    found = run("--workspace", root, "search", "deploy", "--json").json
+    told = run("--workspace", root, "feedback", "last", "1", "--outcome", "success")
+    assert re.fullmatch(r"success  MEMORY.md#deploy  1 success, 0 failure of 1 used, utility \d\.\d\d\n", told.out)
+    again = run("--workspace", root, "feedback", "1", "--recall", found["recall"], "--outcome", "success", "--json").json
+    assert again["recorded"][0]["counted"] is False
+    listed = run("--workspace", root, "scores")
+    assert listed.out.split("\n")[0] == "utility  helped       uses  last used   address"
+    assert re.search(r"1 of 1 +1  \d{4}-\d\d-\d\d  MEMORY.md#deploy", listed.out)
+    assert run("--workspace", root, "scores", "--json").json["memories"][0]["successCount"] == 1
+    assert "outcomes of 1 memory; the threshold in use is 0.5" in run("--workspace", root, "scores", "--tune").out
+    assert run("--workspace", root, "recalculate", "--json").json["memories"] == 1
+    assert run("--workspace", root, "recalculate").out == "1 memory with a history, up to date\n"
+    assert "nothing to archive" in run("--workspace", root, "archive").out
+    assert run("--workspace", root, "archive", "--restore", "MEMORY.md#none", "--json").json["error"]["type"] == "not_found"
+    assert run("--workspace", root, "archive", "--yes", "--restore", "x").code == 2
+
+
+def test_scores_of_two_branches_are_merged_in_place(run: Any, root: Path) -> None:
+    run("--workspace", root, "feedback", "MEMORY.md#deploy", "--outcome", "success")
+    base, ours, theirs = (root.parent / f"{name}.json" for name in ("base", "ours", "theirs"))
+    base.write_text("{}\n")
+    for side in (ours, theirs):
+        side.write_bytes((root / "memory" / "utility-scores.json").read_bytes())
+    merged = run("--workspace", root, "scores", "merge", base, ours, theirs)
+    assert merged.code == 0
+    assert f"{ours}: 1 memory" in merged.out
+    assert json.loads(ours.read_text())["MEMORY.md#deploy"]["use_count"] == 2
+
+
+def test_scores_that_do_not_parse_stop_what_would_write_and_nothing_else(run: Any, root: Path) -> None:
+    sidecar = root / "memory" / "utility-scores.json"
+    sidecar.write_text('{"MEMORY.md#deploy": {"use_count": 1,}}\n')
+    found = run("--workspace", root, "search", "deploy", "--json")
+    assert found.code == 0
+    assert found.json["results"]
+    assert "utility-scores.json:1" in json.dumps(found.json["warnings"])
+    for words in (("feedback", "MEMORY.md#deploy", "--outcome", "success"), ("scores",), ("recalculate",)):
+        assert run("--workspace", root, *words, "--json").json["error"]["type"] == "damaged"
+    assert sidecar.read_text() == '{"MEMORY.md#deploy": {"use_count": 1,}}\n'
+
+
+def test_the_skill_is_installed_beside_the_notes(run: Any, root: Path) -> None:
+    done = run("--workspace", root, "skill", "install")
+    assert done.code == 0
+    assert (root / "skills" / "memory-retrieval" / "SKILL.md").is_file()
+    assert done.out.startswith("written    ")
+    assert run("--workspace", root, "skill", "install").out.startswith("unchanged  ")
+
+
+def test_tool_memory_is_kept_and_read(run: Any, root: Path) -> None:
+    call = {"tool_name": "web_search", "input": {"query": "x"}, "output": "Found 3", "time_cost": 1.2}
+    done = process("--workspace", root, "tool", "record", stdin=json.dumps(call).encode())
+    assert done.returncode == 0, done.stderr
+    assert b"1 added" in done.stdout
+    assert run("--workspace", root, "tool", "summarize", "web_search").code == 0
+    assert "web_search" in run("--workspace", root, "tool", "retrieve", "web_search").out
+    assert run("--workspace", root, "tool", "stats", "--json").json["best"] == "web_search"
+
+
+def test_bench_measures_on_a_copy(run: Any, root: Path) -> None:
+    before = sorted(root.rglob("*"))
+    figures = run("--workspace", root, "bench", "--copies", 2, "--json").json
+    assert figures["files"] == 4
+    assert figures["changeSeen"] is True
+    assert sorted(root.rglob("*")) == before

@@ -34,7 +34,7 @@ ORDER = (
     ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
     ("skill", "watch_folders", "watch_events", "watch", "bench"),
     # faces: one table of verbs, three ways to call it
-    ("render_text", "render_terminal", "render", "verbs", "resident", "tool_text"),
+    ("render_text", "render_upkeep", "render_terminal", "render", "verbs", "resident", "tool_text"),
     ("http_serving", "http_app", "mcp_tools", "mcp_server"),
     ("cli_session", "cli_recall", "cli_index", "cli_scores", "cli_tool", "cli_serve", "cli", "__main__"),
 )
