@@ -209,8 +209,10 @@ def _on_scale(cosine: Floats | None, calibration: Calibration) -> Floats | None:
     """
     if cosine is None:
         return None
-    scaled = cosine
-    if not calibration.same_scale:
+    if calibration.scale is not None:
+        scaled = calibration.shift + calibration.scale * cosine
+    else:
+        scaled = cosine
         known = cosine[~np.isnan(cosine)]
         if known.size >= FEW:
             low, middle, high = np.quantile(known, (0.25, 0.5, 0.75))

@@ -11,7 +11,7 @@ from notes import Notes
 from numpy.typing import NDArray
 
 from memory_tools.calibration import for_encoder
-from memory_tools.encoders import open_encoder
+from memory_tools.encoders import Cosines, open_encoder
 
 NOTES = Path(__file__).parent.parent / "benchmarks" / "notes"
 SETS = ["en-work", "zh-work", "talk", "tongues"]
@@ -92,7 +92,12 @@ def test_an_encoder_with_another_scale_gets_nearly_the_same_order() -> None:
     assert same >= 0.85 * len(questions)
 
 
-def test_the_scale_of_an_encoder_is_known_by_its_name() -> None:
-    assert for_encoder("universal-multilingual-v3/1").same_scale
-    assert not for_encoder("sentence-transformers:all-MiniLM-L6-v2/1").same_scale
+def test_an_encoders_scale_comes_from_its_name_its_measured_cosines_or_the_corpus() -> None:
+    other = "sentence-transformers:all-MiniLM-L6-v2/1"
+    assert for_encoder("universal-multilingual-v3/1").scale == 1.0
+    assert for_encoder(other).scale is None
+    measured = for_encoder(other, Cosines(answer_mean=0.9, answer_sd=0.03, other_mean=0.75, other_sd=0.02))
+    assert measured.scale is not None
+    assert measured.shift + measured.scale * 0.75 == pytest.approx(0.027)
+    assert measured.shift + measured.scale * 0.9 == pytest.approx(0.278)
     assert for_encoder(None) == for_encoder("none")
