@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,6 +188,17 @@ def test_a_known_dimension_is_not_asked_for_and_another_one_refused(played: Play
     assert changed is not None
     with pytest.raises(Unavailable, match="a vector of 3 numbers after vectors of 4"):
         changed.encode(["a"], "query")
+
+
+def test_its_cosines_are_measured_with_two_requests_and_kept(played: Played, tmp_path: Path) -> None:
+    first = open_encoder(f"openai:{played.url}#some-model", cache_dir=tmp_path)
+    assert first is not None
+    found = first.cosines
+    assert [len(asked.texts) for asked in played.asked] == [32, 32]
+    again = open_encoder(f"openai:{played.url}#some-model", cache_dir=tmp_path)
+    assert again is not None
+    assert again.cosines == found
+    assert len(played.asked) == 2
 
 
 def test_without_a_key_no_authorization_is_sent(played: Played) -> None:

@@ -163,6 +163,15 @@ def test_what_the_model_cannot_read_gets_no_direction(minilm: SentenceTransforme
 
 
 @apply(weights)
+def test_real_weights_put_answers_nearer_than_other_notes(minilm: SentenceTransformers, tmp_path: Path) -> None:
+    minilm._cache_dir = tmp_path
+    found = minilm.cosines
+    assert 0.35 < found.answer_mean < 0.5
+    assert 0 < found.other_mean < 0.1
+    assert list(tmp_path.glob("cosines-*.json"))
+
+
+@apply(weights)
 def test_real_weights_find_the_answer_to_a_question(minilm: SentenceTransformers) -> None:
     questions = ["When does the backup run?", "What does she like to drink?", "Which port does the service listen on?"]
     notes = ["The production database is saved every night at three.", "Anna prefers green tea over coffee.", "The API is served on 8002."]

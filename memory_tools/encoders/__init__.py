@@ -43,8 +43,8 @@ class Encoder(Protocol):
     def dimension(self) -> int: ...
 
     @property
-    def cosines(self) -> Cosines | None:
-        """None: not measured for this model; `probe.measure` does it."""
+    def cosines(self) -> Cosines:
+        """Measured when first asked for, once a model and user. Unavailable as in `encode`."""
         ...
 
     def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
@@ -67,8 +67,8 @@ def user_cache() -> Path | None:
 def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | None = None, dimension: int | None = None) -> Encoder | None:
     """The encoder that `spec` names, None for "none". InvalidInput: no such kind. Unavailable: it cannot be used, with what to install.
 
-    `api_key` is for `openai:`, `cache_dir` for `default` (None: `user_cache()`). `dimension`: what it was when the index was made, where
-    that is known; a server need not be asked for it then, and is refused when its vectors differ.
+    `api_key` is for `openai:`. `cache_dir`: where derived files are kept, None: `user_cache()`. `dimension`: what it was when the index was
+    made, where that is known; a server need not be asked for it then, and is refused when its vectors differ.
     """
     kind, _, rest = spec.strip().partition(":")
     if kind == "none" and not rest:
@@ -80,11 +80,11 @@ def open_encoder(spec: str, *, api_key: str | None = None, cache_dir: Path | Non
     if kind == "sentence-transformers":
         from memory_tools.encoders.local import SentenceTransformers
 
-        return SentenceTransformers(rest)
+        return SentenceTransformers(rest, cache_dir if cache_dir is not None else user_cache())
     if kind == "openai":
         from memory_tools.encoders.endpoint import Endpoint
 
-        return Endpoint(rest, api_key, dimension)
+        return Endpoint(rest, api_key, cache_dir if cache_dir is not None else user_cache(), dimension)
     raise InvalidInput(
         f"unknown encoder {spec!r}",
         'use "default", "none", "sentence-transformers:<path or name>" or "openai:<base_url>#<model>"',

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-from memory_tools.encoders import Cosines, Kind
+from memory_tools.encoders import Cosines, Kind, probe
 from memory_tools.encoders.posting import Pace, Poster
 from memory_tools.encoders.prefixes import VERSION, prefixes_of
 from memory_tools.errors import InvalidInput, Unavailable
@@ -32,10 +33,15 @@ _QUICK = Pace(attempts=3, timeout_s=15.0, longest_wait_s=3.0)  # somebody waits 
 class Endpoint:
     """`address` is `<base_url>#<model>`. The key is sent as a bearer token and shown nowhere."""
 
-    cosines: Cosines | None = None
-
     def __init__(
-        self, address: str, api_key: str | None = None, dimension: int | None = None, *, patient: Pace = _PATIENT, quick: Pace = _QUICK
+        self,
+        address: str,
+        api_key: str | None = None,
+        cache_dir: Path | None = None,
+        dimension: int | None = None,
+        *,
+        patient: Pace = _PATIENT,
+        quick: Pace = _QUICK,
     ) -> None:
         base_url, _, model = address.partition("#")
         try:
@@ -53,6 +59,8 @@ class Endpoint:
         path = parts.path.rstrip("/")
         self._post = Poster(urlunsplit(parts._replace(path=f"{path}/embeddings")), api_key)
         self._dimension = dimension
+        self._cache_dir = cache_dir
+        self._cosines: Cosines | None = None
         self.name = f"openai:{parts.netloc}{path}#{self._model}/{VERSION}"
 
     @property
@@ -62,6 +70,11 @@ class Endpoint:
             self.encode(["dimension"], "query")
         assert self._dimension is not None
         return self._dimension
+
+    @property
+    def cosines(self) -> Cosines:
+        self._cosines = self._cosines or probe.kept(self, self._cache_dir)
+        return self._cosines
 
     def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
         """Unit rows float32 (len(texts), dimension), zero for a blank text. Unavailable: no usable answer, with the server's own words."""

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_tools.encoders import Cosines, Kind, threads
+from memory_tools.encoders import Cosines, Kind, probe, threads
 from memory_tools.encoders.prefixes import VERSION, Prefixes, prefixes_of
 from memory_tools.errors import InvalidInput, Unavailable
 
@@ -32,9 +32,7 @@ _INSTALL = 'pip install "markdown-memory-tools[sentence-transformers]"'
 class SentenceTransformers:
     """`model`: a folder (an absolute path, or one that begins with `.` or `~`), else a name on the hub."""
 
-    cosines: Cosines | None = None
-
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, cache_dir: Path | None = None) -> None:
         if not model.strip():
             raise InvalidInput("sentence-transformers: the model is missing", "use sentence-transformers:<path or name>")
         path = Path(model).expanduser()
@@ -44,8 +42,10 @@ class SentenceTransformers:
         self._source = model if self._folder is None else str(self._folder)
         known = model if self._folder is None else _identity(self._folder)
         self.name = f"sentence-transformers:{known}/{VERSION}"
+        self._cache_dir = cache_dir
         self._model: Any = None
         self._prefixes = Prefixes()
+        self._cosines: Cosines | None = None
 
     @property
     def dimension(self) -> int:
@@ -54,6 +54,11 @@ class SentenceTransformers:
         # Renamed in version 5.4; the old name still works but warns.
         size = model.get_embedding_dimension() if hasattr(model, "get_embedding_dimension") else model.get_sentence_embedding_dimension()
         return int(size)
+
+    @property
+    def cosines(self) -> Cosines:
+        self._cosines = self._cosines or probe.kept(self, self._cache_dir)
+        return self._cosines
 
     def encode(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
         """Unit rows float32 (len(texts), dimension). Unavailable: the library or the model is missing.
