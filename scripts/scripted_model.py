@@ -1,9 +1,10 @@
-"""A list of tool calls goes in; an OpenAI-compatible chat model on loopback comes out that makes these calls, one a turn, and then says DONE.
+"""A list of tool calls goes in; an OpenAI-compatible chat model on loopback that makes them, one a turn, and then says DONE comes out.
 
     python scripts/scripted_model.py FOLDER
 
-FOLDER/calls.json: [{"name": "exec", "arguments": {…}}, …]. Every request body is appended to FOLDER/requests.jsonl, a line each; the port
-that the system chose is written to FOLDER/port. For tests of agents: no model runs, nothing leaves this machine.
+FOLDER/calls.json: [{"name": "exec", "arguments": {…}}, …, {"say": "the answer"}, …]; an answer ends the agent's turn. Every request body is
+appended to FOLDER/requests.jsonl, a line each; the port that the system chose is written to FOLDER/port. For tests of agents: no model
+runs, nothing leaves this machine.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ turns: Iterator[int] = iter(range(1_000_000))
 
 def answer(turn: int) -> tuple[dict[str, object], str]:
     """The assistant's message of this turn and its finish reason."""
-    if turn >= len(CALLS):
-        return {"role": "assistant", "content": "DONE"}, "stop"
-    call = CALLS[turn]
+    call = CALLS[turn] if turn < len(CALLS) else {"say": "DONE"}
+    if "say" in call:
+        return {"role": "assistant", "content": call["say"]}, "stop"
     function = {"name": call["name"], "arguments": json.dumps(call["arguments"], ensure_ascii=False)}
     made = {"index": 0, "id": f"call_{turn}", "type": "function", "function": function}
     return {"role": "assistant", "content": None, "tool_calls": [made]}, "tool_calls"
