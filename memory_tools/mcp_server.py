@@ -19,7 +19,6 @@ from mcp.shared.message import ServerMessageMetadata
 
 from memory_tools import __version__, mcp_tools, render, verbs
 from memory_tools.errors import InvalidInput
-from memory_tools.http_app import OpenTools
 from memory_tools.resident import Resident
 
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ log = logging.getLogger("memory_tools.mcp")
 def make_server(resident: Resident) -> Server[Any]:
     """The MCP server over one memory, for any transport."""
 
-    tools = OpenTools(resident.config)
-
     async def list_tools(ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_tool(verb) for verb in _EVERY.values()])
 
@@ -62,7 +59,7 @@ def make_server(resident: Resident) -> Server[Any]:
         if params.name in mcp_tools.TOOL_VERBS:
             # Where the agent is the judge, its own model is asked if it can be, and the agent itself is spared the work.
             ask = _asker(ctx) if resident.config.judge == "agent" else None
-            work = partial(mcp_tools.call, tools, params.name, arguments, ask)
+            work = partial(mcp_tools.call, resident.tools, params.name, arguments, ask)
         else:
             work = partial(resident.call, params.name, arguments)
         # In a thread: a search must not hold up a ping. Abandoned when the client leaves, so that the process can end.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memory_tools import render
 from memory_tools.errors import InvalidInput
-from memory_tools.http_app import TOOL_ROUTES, OpenTools
+from memory_tools.http_app import TOOL_ROUTES, Tools
 from memory_tools.judge_sampling import Ask, SamplingJudge
 from memory_tools.nearest import nearest
 
@@ -58,7 +58,7 @@ TOOL_VERBS: Mapping[str, ToolVerb] = {
 }
 
 
-def call(tools: OpenTools, name: str, arguments: Mapping[str, object], ask: Ask | None) -> render.Json:
+def call(tools: Tools, name: str, arguments: Mapping[str, object], ask: Ask | None) -> render.Json:
     """The document of one call. `ask`: the client's model writes guidelines; None: the configured judge does. Raises MemoryToolsError."""
     verb = TOOL_VERBS[name]
     route, _, schema = TOOL_ROUTES[verb.route]

@@ -14,6 +14,7 @@ from memory_tools.watch import Change, Watcher
 
 if TYPE_CHECKING:
     from memory_tools.config import Config
+    from memory_tools.tool_memory import ToolMemoryStore
 
 log = logging.getLogger("memory_tools.resident")
 
@@ -62,6 +63,13 @@ class Resident:
             if self._memory is None:
                 self._memory = Memory(config=self.config)
             return self._memory
+
+    def tools(self, workspace_id: str | None) -> ToolMemoryStore:
+        """Tool memory of the workspace of that id; one store, and so one judge and one pace, for all requests. Raises as `memory`."""
+        memory = self.memory()
+        with self._lock:
+            own = memory.tools
+        return own.of_workspace(workspace_id)
 
     def call(self, verb: str, arguments: Mapping[str, object]) -> render.Json:
         """The document of an agent-facing verb. Raises MemoryToolsError, for anything that goes wrong."""
