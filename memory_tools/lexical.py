@@ -8,26 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from memory_tools.blocks import K1, NEAR, WIDE, B, Corpus, Floats, Ints
 from memory_tools.tokens import Term
 
-if TYPE_CHECKING:
-    from memory_tools.search import Corpus
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+__all__ = ["K1", "LEAST_REACH", "NEAR", "WIDE", "B", "Floats", "Ints", "Match", "Matcher", "Postings", "between", "shifted", "spread"]
 
 Postings = Callable[[str], tuple[Ints, Floats]]
 """term -> (positions int64, ascending and unique; term frequencies float32 of the same length). Unknown term: two empty arrays.
 Positions index the Corpus arrays and cover every block, also those not allowed."""
 
-K1, B = 1.2, 0.75
-NEAR, WIDE = 1, 4  # blocks on each side, within the section
 # A question of stop words alone reaches little; the share of it that matches must not look like much.
 LEAST_REACH = 3.0
 # Below this share of the blocks a window's sums are made from the term's positions, above it from prefix sums over all blocks.
@@ -130,15 +122,3 @@ def shifted(corpus: Corpus, values: Floats, step: int) -> Floats:
     else:
         out[:-1] = values[1:] * corpus.follows[1:]
     return out
-
-
-def window(section_first: Ints, section_end: Ints, size: int) -> tuple[Ints, Ints]:
-    """First block, and one past the last, of every block's window."""
-    at = np.arange(section_first.size)
-    return np.maximum(at - size, section_first), np.minimum(at + size + 1, section_end)
-
-
-def norm(length: Floats) -> Floats:
-    """BM25's length norm: what a frequency is set against."""
-    average = float(length.mean()) if length.size else 1.0
-    return (K1 * (1 - B + B * length / max(average, 1e-9))).astype(np.float32)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memory_tools import lexical, traits
+from memory_tools.blocks import Corpus, Floats
 from memory_tools.dates import DayRange
-from memory_tools.lexical import Floats
-
-if TYPE_CHECKING:
-    from memory_tools.search import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +56,10 @@ def evidence(corpus: Corpus, match: lexical.Match, cosine: Floats | None) -> Flo
     return both
 
 
-def standing(chars: NDArray[np.int32], flags: NDArray[np.uint8], heading: NDArray[np.bool_]) -> Floats:
+def standing(corpus: Corpus) -> Floats:
     """What speaks for a block whatever is asked: its length and its kind. float32[n]."""
-    out: Floats = (LENGTH * np.log(np.maximum(chars, 1))).astype(np.float32)
-    out += ASKING * ((flags & traits.QUESTION) > 0)
-    out += BARE * heading
+    out: Floats = LENGTH * corpus.log_chars + ASKING * ((corpus.flags & traits.QUESTION) > 0).astype(np.float32)
+    out += BARE * corpus.heading
     return out
 
 

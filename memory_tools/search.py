@@ -6,75 +6,19 @@ Import this module inside the function that searches: it imports numpy, which `-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memory_tools import dates, lexical, questions, ranker, traits
+from memory_tools.blocks import Corpus, Floats, Ints
 from memory_tools.calibration import OTHER, OTHER_SPREAD, Calibration
 from memory_tools.dates import DayRange
-from memory_tools.lexical import Floats, Ints, Postings
+from memory_tools.lexical import Postings
 from memory_tools.tokens import Term, query_terms
 
 __all__ = ["Calibration", "Corpus", "Floats", "Ints", "Postings", "Query", "Scored", "read", "score"]
-
-
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """Arrays over all n blocks of all files. A file's blocks are contiguous and in reading order; a section's too, its heading block first.
-
-    A heading block's postings and length are those of its whole heading path.
-    """
-
-    file: NDArray[np.int32]  # [n] file ordinal, ascending
-    section: NDArray[np.int32]  # [n] section ordinal, ascending; a new file starts a new section
-    length: NDArray[np.int32]  # [n] tokens
-    chars: NDArray[np.int32]  # [n] characters
-    day: NDArray[np.int32]  # [n] date.toordinal() of a dated note (dates.note_day), 0 without
-    heading: NDArray[np.bool_]  # [n] kind == "heading"
-    vector: NDArray[np.int32]  # [n] row of the matrix, -1 without
-    allowed: NDArray[np.bool_]  # [n] False: filtered out before anything is ranked
-    flags: NDArray[np.uint8]  # [n] traits.Traits.flags, from traits.of_section
-    # derived
-    section_first: Ints = field(init=False)  # [n] position of the first block of the same section
-    section_end: Ints = field(init=False)  # [n] one past its last
-    turn: NDArray[np.bool_] = field(init=False)  # [n] part of a conversation
-    headed: NDArray[np.bool_] = field(init=False)  # [n] text of a note under a heading
-    follows: Floats = field(init=False)  # [n] 1 where the block before is of the same section
-    content: Floats = field(init=False)  # [n] 1 where it is no heading
-    contents_near: Floats = field(init=False)  # [n] how many such are in its window, 1 at least
-    standing: Floats = field(init=False)  # [n] what speaks for it whatever is asked
-    windows: Mapping[int, tuple[Ints, Ints]] = field(init=False)  # size -> bounds
-    norms: Mapping[int, Floats] = field(init=False)  # size (0: the block alone) -> BM25 length norms
-
-    def __post_init__(self) -> None:
-        first, end = _spans(self.section)
-        length = self.length.astype(np.float32)
-        sums = np.concatenate(([0.0], np.cumsum(length, dtype=np.float64)))
-        windows = {size: lexical.window(first, end, size) for size in (lexical.NEAR, lexical.WIDE)}
-        turn = (self.flags & traits.TURN) > 0
-        content = ~self.heading
-        count = np.concatenate(([0], np.cumsum(content)))
-        a, b = windows[lexical.NEAR]
-        for name, value in {
-            "section_first": first,
-            "section_end": end,
-            "turn": turn,
-            "headed": self.heading[first] & content & ~turn,
-            "follows": (np.arange(len(self)) > first).astype(np.float32),
-            "content": content.astype(np.float32),
-            "contents_near": np.maximum(count[b] - count[a], 1).astype(np.float32),
-            "standing": ranker.standing(self.chars, self.flags, self.heading),
-            "windows": windows,
-            "norms": {0: lexical.norm(length)}
-            | {size: lexical.norm((sums[d] - sums[c]).astype(np.float32)) for size, (c, d) in windows.items()},
-        }.items():
-            object.__setattr__(self, name, value)
-
-    def __len__(self) -> int:
-        return int(self.file.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +136,7 @@ def score(
             total[matcher.postings(traits.LABEL_MARK + name)[0]] += ranker.SPEAKER / len(names)
         best = np.maximum(best, total)
         own = np.maximum(own, match.own)
-    best += corpus.standing + on_day
+    best += ranker.standing(corpus) + on_day
     if query.asks_when:
         best += ranker.WHEN * ((corpus.flags & traits.TIMED) > 0)
     if query.context or context_cosine is not None:
@@ -217,7 +161,8 @@ def _on_scale(cosine: Floats | None, calibration: Calibration) -> Floats | None:
         if known.size >= FEW:
             low, middle, high = np.quantile(known, (0.25, 0.5, 0.75))
             scaled = OTHER + OTHER_SPREAD / max(0.741 * (high - low), 0.01) * (cosine - middle)
-    return np.nan_to_num(scaled, nan=0.0).astype(np.float32)
+    filled: Floats = np.nan_to_num(scaled, nan=0.0).astype(np.float32)
+    return filled
 
 
 def _relevance(best: Floats, strength: float, calibration: Calibration) -> Floats:
@@ -252,13 +197,3 @@ def _speakers(corpus: Corpus, matcher: lexical.Matcher, terms: Sequence[Term]) -
     return frozenset(
         t.text for t in terms if t.kind != "stop" and len(t.text) > 1 and matcher.postings(traits.LABEL_MARK + t.text)[0].size >= 2
     )
-
-
-def _spans(group: NDArray[np.int32]) -> tuple[Ints, Ints]:
-    """For every element, where its run of equal values starts and (one past) where it ends."""
-    n = group.size
-    if n == 0:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    starts = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1])))
-    ends = np.concatenate((starts[1:], [n]))
-    return np.repeat(starts, ends - starts), np.repeat(ends, ends - starts)

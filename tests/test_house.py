@@ -21,13 +21,13 @@ ORDER = (
     ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),
     ("stems", "tokens", "date_words", "day_ranges", "date_rules", "dates", "traits", "questions"),
     ("encoders", "settings", "history", "utility", "sketches", "whereabouts", "likely", "identity"),
-    ("calibration", "lexical", "ranker", "search", "likeness", "snippets", "passages"),
+    ("calibration", "blocks", "lexical", "ranker", "search", "likeness", "snippets", "passages"),
     ("masking_names", "masking_rules", "masking"),
     # stores
     ("score_values", "entries", "standing", "attach", "scores_merge", "scores", "receipts"),
     ("postings", "vectors", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine"),
     ("credit", "naming", "archived", "archive", "upkeep", "checking"),
-    ("tool_names", "tool_records", "tool_input", "tool_files", "tool_store", "tool_usage", "tool_reports", "tool_stats"),
+    ("tool_names", "tool_settings", "tool_records", "tool_input", "tool_files", "tool_store", "tool_usage", "tool_reports", "tool_stats"),
     ("judge_values", "judge_features", "judge_causes", "judge_errors", "judge_guideline", "judge_prompts", "judge_answers"),
     ("judge_rules", "judge_openai", "judge", "judge_sampling", "tool_entries", "tool_memory", "tool_answers", "tool_agent"),
     # the one module that knows all the stages
