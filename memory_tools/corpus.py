@@ -72,6 +72,7 @@ class Reader:
         )
         table = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=count * 8).reshape(count, 8)
         files = self._connection.execute("SELECT id, source, day FROM files ORDER BY path").fetchall()
+        self.holds_tools = any(source == "tools" for _, source, _ in files)
         rank = np.zeros(max((f[0] for f in files), default=0) + 1, dtype=np.int32)
         day = np.zeros(max(len(files), 1), dtype=np.int32)
         hidden = np.zeros(max(len(files), 1), dtype=np.bool_)
