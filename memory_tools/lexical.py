@@ -6,7 +6,7 @@ benchmarks/README.md. Frequencies of a window are sums over its blocks, so no se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,10 +38,10 @@ class Match:
 class Matcher:
     """One question over one corpus; reads each term's postings once."""
 
-    def __init__(self, corpus: Corpus, postings: Postings) -> None:
+    def __init__(self, corpus: Corpus, postings: Postings, known: Mapping[str, tuple[Ints, Floats]] | None = None) -> None:
         self._corpus = corpus
         self._read = postings
-        self.known: dict[str, tuple[Ints, Floats]] = {}
+        self.known: dict[str, tuple[Ints, Floats]] = dict(known or {})
         self.weights: dict[str, float] = {}  # of the terms that were matched: idf times the query's weight
 
     def postings(self, term: str) -> tuple[Ints, Floats]:

@@ -6,7 +6,7 @@ Import this module inside the function that searches: it imports numpy, which `-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -36,6 +36,7 @@ class Query:
     asks_when: bool = False
     unknown: tuple[float, ...] = ()
     only_days: bool = False
+    known: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict, compare=False, repr=False)  # postings read so far
 
 
 def read(phrasings: Sequence[str], context: str | None, now: datetime, corpus: Corpus, postings: Postings) -> Query:
@@ -55,6 +56,7 @@ def read(phrasings: Sequence[str], context: str | None, now: datetime, corpus: C
         any(questions.asks_when(p) for p in phrasings),
         tuple(_unknown(p, t, matcher) for p, t in zip(phrasings, terms, strict=True)),
         bool(days) and min(sum(t.weight for t in left if t.kind != "stop") for left in rest) <= LITTLE,
+        matcher.known,
     )
 
 
@@ -87,7 +89,7 @@ class Scored:
         return tuple(sorted(found, key=lambda term: (-self.weights[term], term)))
 
 
-CONTEXT = 0.15
+CONTEXT = 0.1
 DATE_WORDS = 0.5
 SUREST = 5.0  # a logit; relevance .993
 _COMMON_HAN = "的是一不在"  # one of them is in any Chinese or Japanese text of some length
@@ -110,7 +112,7 @@ def score(
     Blocks that are not allowed, headings of sections that have more, and blocks without any evidence get no score (-inf) and relevance 0.
     """
     n = len(corpus)
-    matcher = lexical.Matcher(corpus, postings)
+    matcher = lexical.Matcher(corpus, postings, query.known)
     on_day = ranker.on_day(corpus, query.days)
     shown = corpus.allowed & (~corpus.heading | (corpus.section_end - corpus.section_first == 1))
     firm = shown & ~corpus.heading if (shown & ~corpus.heading).any() else shown
