@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from memory_tools import files, watch_folders, watch_state
 from memory_tools.engine import index_folder
-from memory_tools.errors import MemoryToolsError, NotFound
+from memory_tools.errors import MemoryToolsError
 from memory_tools.reports import SyncReport
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ LONGEST_WAIT_S = 15.0  # a file that is written to all the time must not keep th
 RESCAN_S = 30.0  # beside events: network folders and containers lose them
 POLL_S = 2.0  # instead of events
 DAY_S = 24 * 3600.0
+_FAILED = object()  # equal to no listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +148,14 @@ class Watcher:
             seen = self._glance()
             # A poll only lists the files; the rest of a look (vectors that wait for a network, for one) is not tried every two seconds.
             if hinted or seen != before or time.monotonic() - looked_at > RESCAN_S:
-                self._look()
-                looked_at, before = time.monotonic(), seen
+                # What failed (the index in use, for one) is tried again soon, as if nothing had been seen.
+                looked_at, before = time.monotonic(), seen if self._look() else _FAILED
             self._looked.set()
             self._tell()
             if time.monotonic() - last_day > DAY_S:
                 last_day = time.monotonic()
                 self._carry_scores()
-            hinted = self._wait(self._poll_s if self.polling or not self._watched else RESCAN_S)
+            hinted = self._wait(self._poll_s if self.polling or not self._watched or before is _FAILED else RESCAN_S)
 
     def _arm(self) -> None:
         """Watch the folders there are now; poll where the system will not."""
@@ -187,12 +188,16 @@ class Watcher:
         except MemoryToolsError:
             return None
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
+        """Take in what changed; False where that failed."""
         report = self._guarded(self.memory.sync)
-        if isinstance(report, SyncReport) and (report.changed or report.removed):
+        if not isinstance(report, SyncReport):
+            return False
+        if report.changed or report.removed:
             self._carry_scores()
             if self._on_change is not None:
                 self._on_change(Change(datetime.now(UTC), report))
+        return True
 
     def _carry_scores(self) -> None:
         """Let the addresses in the scores follow the notes. Without scores nothing is made: not even a folder that was just removed."""
@@ -204,7 +209,7 @@ class Watcher:
         try:
             done = act()
         except (MemoryToolsError, OSError, sqlite3.Error) as e:
-            if not isinstance(e, NotFound) or str(e) != self._told:
+            if str(e) != self._told:  # the same failure, tried again every few seconds, is told once
                 log.warning("%s", e)
             self._told = str(e)
             return None
