@@ -61,7 +61,13 @@ def create_app(resident: Resident) -> FastAPI:
         raise Unavailable(f"serving over HTTP needs FastAPI ({e})", "pip install 'markdown-memory-tools[server]'") from e
 
     app = FastAPI(title="memory-tools", version=__version__, description="Recall over plain Markdown memory, and tool memory, over HTTP.")
-    tools = OpenTools(resident.config)
+    opening = threading.Lock()
+
+    def tools(workspace_id: str | None) -> ToolMemoryStore:
+        with opening:  # one store, and so one judge and one pace, for all requests
+            own = resident.memory().tools
+        return own.of_workspace(workspace_id)
+
     limiters = {kind: anyio.CapacityLimiter(n) for kind, n in AT_ONCE.items()}
 
     def answer(document: render.Json, status: int = 200) -> Response:
@@ -121,23 +127,6 @@ def create_app(resident: Resident) -> FastAPI:
     return app
 
 
-class OpenTools:
-    """The tool memory of a workspace's id, opened when it is first asked for: the workspace may be made after the server."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._own: ToolMemoryStore | None = None
-        self._lock = threading.Lock()
-
-    def __call__(self, workspace_id: str | None) -> ToolMemoryStore:
-        from memory_tools.tool_memory import open_tools
-
-        with self._lock:  # one store, and so one judge and one pace, for all requests
-            if self._own is None:
-                self._own = open_tools(self._config)
-            return self._own.of_workspace(workspace_id)
-
-
 def serve(config: Config) -> None:
     """Serve until interrupted, with the watcher beside. Raises InvalidInput without a token on an address that others can reach."""
     from memory_tools import http_serving
@@ -193,7 +182,7 @@ def _text(body: Body, name: str) -> str | None:
     return value
 
 
-def _body_schema(schema: Mapping[str, object]) -> dict[str, Any]:  # the form that FastAPI prescribes
+def _body_schema(schema: Mapping[str, object]) -> Any:  # the form that FastAPI prescribes
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": dict(schema)}}}}
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from memory_tools.errors import InvalidInput, Unavailable
 from memory_tools.judge_values import Evaluation, Failure, Guideline, Judge, SummaryRequest, checked_guideline
-from memory_tools.tool_records import ToolCall, ToolSettings
+from memory_tools.tool_records import ToolCall
+from memory_tools.tool_settings import ToolSettings
 
 __all__ = ["AgentJudge", "Evaluation", "Failure", "Guideline", "Judge", "SummaryRequest", "checked_guideline", "open_judge"]
 

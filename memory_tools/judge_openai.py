@@ -14,7 +14,8 @@ from memory_tools.judge_answers import read_evaluation, read_guideline
 from memory_tools.judge_prompts import SYSTEM, evaluation_prompt, summary_prompt
 from memory_tools.judge_values import Evaluation, Failure, Guideline, SummaryRequest
 from memory_tools.masking import mask
-from memory_tools.tool_records import ToolCall, ToolSettings
+from memory_tools.tool_records import ToolCall
+from memory_tools.tool_settings import ToolSettings
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -32,9 +33,7 @@ _REPEATED = (408, 409, 425, 429)  # statuses below 500 that another attempt can 
 class Pace:
     """Starts lie at least `interval_s` apart, over all threads of the process that share it."""
 
-    def __init__(
-        self, interval_s: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> None:
         self._interval_s, self._clock, self._sleep = interval_s, clock, sleep
         self._lock = threading.Lock()
         self._next = 0.0

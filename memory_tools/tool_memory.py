@@ -9,39 +9,27 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memory_tools.config import Config
 from memory_tools.errors import Forbidden, InvalidInput, NotFound
-from memory_tools.judge import open_judge
-from memory_tools.judge_values import Evaluation, Failure, Guideline, Judge, SummaryRequest, checked_guideline
-from memory_tools.tool_entries import added, filled, ready, stale
-from memory_tools.tool_files import entry
 from memory_tools.tool_names import split_names, workspace_folder
-from memory_tools.tool_records import TIME_FORMAT, ToolCall, ToolMemory, ToolSettings, figures_text, marked, statistics_of
-from memory_tools.tool_reports import Failed, RecordReport, RetrieveReport, StatsReport, SummaryReport
+from memory_tools.tool_records import TIME_FORMAT, ToolCall, ToolMemory, figures_text, marked, statistics_of
+from memory_tools.tool_settings import ToolSettings, settings_of
 from memory_tools.tool_store import Key, Loaded, ToolFolder
 from memory_tools.tool_usage import ToolUsage
+
+if TYPE_CHECKING:  # a search only wants a page's success rate and must not pay for judges
+    from memory_tools.judge_values import Evaluation, Failure, Guideline, Judge, SummaryRequest
+    from memory_tools.tool_reports import RecordReport, RetrieveReport, StatsReport, SummaryReport
 
 log = logging.getLogger("memory_tools.tools")
 
 MAX_RETRIED = 20  # calls that waited from earlier and are judged again in one run, for each tool
-
-
-def settings_of(config: Config) -> ToolSettings:
-    return ToolSettings(
-        max_history=config.max_history_tool_call_cnt,
-        recent=config.recent_call_count,
-        evaluation_interval_s=config.evaluation_sleep_interval,
-        summary_interval_s=config.summary_sleep_interval,
-        judge=config.judge,
-        llm_base_url=config.llm.get("base_url"),
-        llm_model=config.llm.get("model"),
-        llm_api_key=config.llm.get("api_key"),
-        zone=config.zone() if config.time_zone else None,
-    )
 
 
 def open_tools(config: Config) -> ToolMemoryStore:
@@ -71,8 +59,7 @@ class ToolMemoryStore:
         folder, name = workspace_folder(self._root, workspace_id)
         if name == "default":
             return self
-        other = ToolMemoryStore.__new__(ToolMemoryStore)
-        other._root, other._settings, other._usage, other._judges = self._root, self._settings, self._usage, self._judges
+        other = copy(self)  # the same judges and counts
         other.folder = ToolFolder(folder, name, self._settings, inside=self._root)
         return other
 
@@ -83,6 +70,9 @@ class ToolMemoryStore:
 
         Raises InvalidInput for what is missing or of a wrong type, before anything is stored; Busy or Forbidden where the disk refuses.
         """
+        from memory_tools.tool_entries import added, ready
+        from memory_tools.tool_reports import RecordReport
+
         chosen = self._judge(judge)
         now = self.now()
         batch = ready(calls, now)
@@ -125,6 +115,9 @@ class ToolMemoryStore:
         self, judge: Judge, waiting: Sequence[ToolCall], earlier: Mapping[str, Sequence[ToolCall]], now: datetime
     ) -> dict[str, Loaded]:
         """Ask a slow judge about stored calls of any tools at once, and store what it says. The tools as they are then."""
+        from memory_tools.judge_values import Failure
+        from memory_tools.tool_entries import filled
+
         known = [c for name in dict.fromkeys(c.tool_name for c in waiting) for c in earlier.get(name, ())]
         said = judge.evaluate(waiting, known)
         out: dict[str, Loaded] = {}
@@ -141,6 +134,8 @@ class ToolMemoryStore:
 
     def _retry(self, names: Sequence[str], judge: Judge, now: datetime) -> None:
         """Calls that waited from an earlier run are judged now, if this judge can."""
+        from memory_tools.tool_entries import stale
+
         waiting: list[ToolCall] = []
         earlier: dict[str, Sequence[ToolCall]] = {}
         for name in names:
@@ -155,6 +150,8 @@ class ToolMemoryStore:
 
     def summarize(self, tool_names: str | Sequence[str] | None, judge: str | Judge | None = None) -> SummaryReport:
         """Distil the newest calls of each tool into its guideline, where at least one of them is not in it yet."""
+        from memory_tools.tool_reports import Failed, SummaryReport
+
         names = split_names(tool_names)
         if not tool_names:
             return SummaryReport((), named=False)
@@ -193,13 +190,17 @@ class ToolMemoryStore:
 
     def request(self, loaded: Loaded) -> SummaryRequest:
         """The newest evaluated calls and what they are distilled with."""
+        from memory_tools.judge_values import SummaryRequest
+
         window = loaded.evaluated[-self._settings.recent :]
         previous = loaded.page.guideline or "" if loaded.page is not None else ""
         return SummaryRequest(loaded.name, window, statistics_of(window), previous)
 
     def keep(self, request: SummaryRequest, answer: Guideline | Failure, author: str, now: datetime) -> str:
         """Write a guideline, and only then mark its calls. The reason why nothing was written, "" if it was."""
+        from memory_tools.judge_values import Failure, checked_guideline
         from memory_tools.masking import mask
+        from memory_tools.tool_files import entry
 
         if isinstance(answer, Failure):
             return answer.reason
@@ -222,6 +223,8 @@ class ToolMemoryStore:
 
     def retrieve(self, tool_names: str | Sequence[str] | None) -> RetrieveReport:
         """The memories of these tools, by exact name, in the order asked."""
+        from memory_tools.tool_reports import RetrieveReport
+
         started = time.perf_counter()
         names = split_names(tool_names)
         if not tool_names:
@@ -240,32 +243,27 @@ class ToolMemoryStore:
         """Which of these tools have a memory, which have none, and what is wrong with some; `memories` takes those that have one."""
         existing, missing, warnings = list[str](), list[str](), list[str]()
         for name in names:
+            loaded = None
             try:
                 loaded = self.folder.load(name)
+                problem = loaded.problem
             except Forbidden as e:  # a link, a device: one such file must not hide the other tools
-                log.warning("tool %s: %s", name, e.message)
-                warnings.append(e.message)
-                missing.append(name)
-                continue
-            if loaded.problem:
-                log.warning("tool %s: %s", name, loaded.problem)
-                warnings.append(loaded.problem)
-            if not loaded.exists or (loaded.problem and loaded.page is not None):
-                if not loaded.exists:
-                    log.warning("tool %s: not found in workspace %s", name, self.folder.workspace_id)
-                missing.append(name)
-                continue
-            existing.append(name)
-            if memories is not None:
-                memory = self.folder.memory(loaded)
+                problem = e.message
+            found = loaded is not None and loaded.exists and not (problem and loaded.page is not None)
+            if problem or not found:
+                log.warning("tool %s: %s", name, problem or f"not found in workspace {self.folder.workspace_id}")
+            warnings += [problem] if problem else []
+            (existing if found else missing).append(name)
+            if found and loaded is not None and memories is not None:
+                memories.append(memory := self.folder.memory(loaded))
                 log.info("matched %s memory_id=%s total_calls=%d", name, memory.memory_id, len(memory.calls))
-                memories.append(memory)
         return tuple(existing), tuple(missing), tuple(warnings)
 
     # --- figures -----------------------------------------------------------------------------------
 
     def stats(self, tool_names: str | Sequence[str] | None = None) -> StatsReport:
         """Each tool's figures, the best composite first; no names: all tools."""
+        from memory_tools.tool_reports import StatsReport
         from memory_tools.tool_stats import ordered, stats_of
 
         names = split_names(tool_names)
@@ -287,10 +285,12 @@ class ToolMemoryStore:
         if judge is not None and not isinstance(judge, str):
             return judge
         name = judge or self._settings.judge
-        if name not in self._judges:  # kept: its pace holds over all requests
+        if name not in self._judges:
+            from memory_tools.judge import open_judge
+
+            # Kept: its pace holds over all requests.
             self._judges[name] = open_judge(name, self._settings)
         return self._judges[name]
 
     def now(self) -> datetime:
-        zone = self._settings.zone
-        return datetime.now(zone) if zone is not None else datetime.now().astimezone()
+        return datetime.now(self._settings.zone).astimezone(self._settings.zone)

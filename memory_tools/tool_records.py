@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
 
 from memory_tools.errors import InvalidInput
 
@@ -18,23 +17,6 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"  # local time, as the clients of these routes 
 MAX_TEXT = 100_000  # characters of one stored input string or output; the middle of a longer one is left out
 MAX_NUMBER = 1e12
 _SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-@dataclass(frozen=True, slots=True)
-class ToolSettings:
-    """What tool memory takes from the configuration. Intervals in seconds from start to start, for judges that use the network."""
-
-    max_history: int = 100
-    recent: int = 30
-    evaluation_interval_s: float = 1.0
-    summary_interval_s: float = 1.0
-    judge: str = "rules"
-    llm_base_url: str | None = None
-    llm_model: str | None = None
-    llm_api_key: str | None = field(default=None, repr=False)
-    judge_timeout_s: float = 60.0
-    judge_attempts: int = 3
-    zone: tzinfo | None = None  # None: the system's
 
 
 @dataclass(frozen=True, slots=True)

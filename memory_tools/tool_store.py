@@ -23,11 +23,11 @@ from memory_tools.tool_records import (
     Json,
     ToolCall,
     ToolMemory,
-    ToolSettings,
     parameters_document,
     statistics_document,
     statistics_of,
 )
+from memory_tools.tool_settings import ToolSettings
 
 Key = tuple[str, str]
 

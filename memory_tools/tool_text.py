@@ -46,7 +46,7 @@ def _summary(report: SummaryReport) -> list[str]:
 
 
 def _stats(report: StatsReport) -> list[str]:
-    rows = [("tool", "calls", "success", "score", "time", "tokens", "trend", "composite", "retrieved")]
+    rows: list[tuple[str, ...]] = [("tool", "calls", "success", "score", "time", "tokens", "trend", "composite", "retrieved")]
     rows += [_row(t) for t in report.tools]
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     lines = [_aligned(row, widths) for row in rows]

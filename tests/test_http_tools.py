@@ -26,7 +26,6 @@ import pytest
 from chat_server import chat_server
 
 from memory_tools import cli
-from memory_tools.config import Config
 from memory_tools.http_serving import Guard
 from memory_tools.tool_memory import ToolMemoryStore
 
@@ -302,7 +301,7 @@ def test_a_server_with_a_token_answers_only_to_it(tmp_path: Path) -> None:
         assert server.post("retrieve_tool_memory", {"tool_names": "a"}).status_code == 401
         for wrong in (
             "Bearer x",
-            "Bearer ",
+            "Bearer",
             "Basic the-token-of-this-server",
             "the-token-of-this-server",
             "Bearer the-token-of-this-serveR",
@@ -319,6 +318,14 @@ def test_an_open_address_without_a_token_is_not_served(tmp_path: Path, capsys: p
     assert "token" in capsys.readouterr().err
 
 
+def test_a_workspace_that_is_not_there_yet_is_told_and_found_later(tmp_path: Path) -> None:
+    with serving(tmp_path / "w") as server:
+        (tmp_path / "w").rename(tmp_path / "gone")
+        assert server.post("memory_search", {"query": "x"}).status_code in (404, 503)
+        (tmp_path / "gone").rename(tmp_path / "w")
+        assert server.post("add_tool_call_result", {"tool_call_results": [CALL]}).json()["success"]
+
+
 def test_an_internal_error_shows_no_trace() -> None:
     from fastapi.testclient import TestClient
 
@@ -327,17 +334,19 @@ def test_an_internal_error_shows_no_trace() -> None:
     class Broken:
         """Stands in for a resident whose memory fails in a way that nobody thought of."""
 
-        config = Config(Path("/nonexistent"))
-
         def call(self, verb: str, arguments: object) -> object:
+            raise RuntimeError("boom")
+
+        def memory(self) -> object:
             raise RuntimeError("boom")
 
     client = TestClient(create_app(Broken()), raise_server_exceptions=False)  # type: ignore[arg-type]
     reply = client.post("/memory_search", json={"query": "x"})
     assert (reply.status_code, reply.json()["error"]["type"]) == (500, "internal")
     assert "Traceback" not in reply.text
-    missing = client.post("/add_tool_call_result", json={"tool_call_results": []})
-    assert (missing.status_code, missing.json()["success"], missing.json()["error"]["type"]) == (404, False, "not_found")
+    reply = client.post("/add_tool_call_result", json={"tool_call_results": []})
+    assert (reply.status_code, reply.json()["success"], reply.json()["error"]["type"]) == (500, False, "internal")
+    assert "Traceback" not in reply.text
 
 
 def test_secrets_reach_neither_the_log_nor_the_disk_nor_the_reply(served: Served) -> None:

@@ -17,7 +17,7 @@ from memory_tools.judge_answers import objects, read_evaluation, read_guideline
 from memory_tools.judge_openai import Pace
 from memory_tools.judge_rules import RulesJudge
 from memory_tools.tool_memory import ToolMemoryStore
-from memory_tools.tool_records import ToolSettings
+from memory_tools.tool_settings import ToolSettings
 
 CALL = {"tool_name": "web_search", "input": {"query": "x", "max_results": 10}, "output": "Found 10", "time_cost": 1.0}
 BAD = ["500", "401", "404", "429", "html", "half", "half_content", "prose", "empty", "list"]

@@ -23,13 +23,13 @@ from memory_tools.errors import MemoryToolsError
 from memory_tools.plain_yaml import parse
 from memory_tools.tool_files import parse_page
 from memory_tools.tool_memory import ToolMemoryStore
-from memory_tools.tool_records import ToolSettings
+from memory_tools.tool_settings import ToolSettings
 
 WRITER = """
 import sys
 from pathlib import Path
 from memory_tools.tool_memory import ToolMemoryStore
-from memory_tools.tool_records import ToolSettings
+from memory_tools.tool_settings import ToolSettings
 workspace, who, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 tools = ToolMemoryStore(workspace, ToolSettings(max_history=int(sys.argv[4])))
 for n in range(count):

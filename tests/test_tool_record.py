@@ -15,7 +15,8 @@ from memory_tools.errors import InvalidInput
 from memory_tools.tool_input import read_call, read_time
 from memory_tools.tool_memory import ToolMemoryStore
 from memory_tools.tool_names import file_stem, split_names, workspace_folder
-from memory_tools.tool_records import ToolSettings, call_hash, from_line, to_line
+from memory_tools.tool_records import call_hash, from_line, to_line
+from memory_tools.tool_settings import ToolSettings
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 CALL = {"tool_name": "web_search", "input": {"query": "Python asyncio", "max_results": 10}, "output": "Found 10 relevant results"}

@@ -15,7 +15,8 @@ from memory_tools.judge_prompts import agent_prompt
 from memory_tools.plain_yaml import parse
 from memory_tools.tool_answers import read_answers
 from memory_tools.tool_memory import ToolMemoryStore
-from memory_tools.tool_records import ToolCall, ToolSettings
+from memory_tools.tool_records import ToolCall
+from memory_tools.tool_settings import ToolSettings
 from memory_tools.tool_usage import ToolUsage
 
 CALL = {"tool_name": "web_search", "input": {"query": "x", "max_results": 10}, "output": "Found 10", "time_cost": 1.5, "token_cost": 100}
