@@ -36,8 +36,8 @@ def _contents(root: Path) -> list[tuple[object, ...]]:
     folder = root / ".memory-tools"
     connection = sqlite3.connect(folder / f"index-{(folder / 'current').read_text().strip()}.db")
     rows = connection.execute(
-        "SELECT f.path, f.hash, f.source, s.address, s.headings, s.text, s.body, b.kind, b.start_line, b.end_line, b.first, b.last,"
-        " b.tokens, b.flags, b.hash FROM blocks b JOIN sections s ON s.key = b.section JOIN files f ON f.id = s.file ORDER BY f.path, s.ord, b.id"
+        "SELECT f.path, f.hash, f.source, s.address, s.headings, s.text, s.body, b.kind, b.start_line, b.end_line, b.first,"
+        " b.last, b.tokens, b.flags, b.hash FROM blocks b JOIN sections s ON s.key = b.section JOIN files f ON f.id = s.file ORDER BY f.path, s.ord, b.id"
     ).fetchall()
     connection.close()
     return rows
@@ -237,3 +237,23 @@ def test_any_history_of_edits_synced_equals_a_rebuild(
         memory.rebuild()
         assert _contents(root) == synced
         assert [_found(memory, q) for q in ("deploy script", "备份", "words")] == found
+
+
+def test_a_search_answers_while_another_process_writes_the_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """case 22: many readers, one writer."""
+    from memory_tools import index
+
+    monkeypatch.setattr(index, "BUSY_TIMEOUT_S", 0.2)
+    with _open(root) as memory:
+        assert _found(memory, "certificate")
+        database = next((root / ".memory-tools").glob("index-*.db"))
+        writer = sqlite3.connect(database, isolation_level=None)
+        writer.execute("BEGIN IMMEDIATE")
+        assert _found(memory, "certificate")
+        _write(root, "memory/2026-03-09.md", "- a line that cannot be taken in yet: quuxinator\n")
+        report = memory.search("certificate", min_score=0.3)
+        assert [r.path for r in report] == ["memory/2026-03-05.md"]
+        assert "index_busy" in report.degraded
+        writer.execute("ROLLBACK")
+        writer.close()
+        assert _found(memory, "quuxinator") == ["memory/2026-03-09.md#L1-L1"]
