@@ -37,7 +37,8 @@ def _contents(root: Path) -> list[tuple[object, ...]]:
     connection = sqlite3.connect(folder / f"index-{(folder / 'current').read_text().strip()}.db")
     rows = connection.execute(
         "SELECT f.path, f.hash, f.source, s.address, s.headings, s.text, s.body, b.kind, b.start_line, b.end_line, b.first,"
-        " b.last, b.tokens, b.flags, b.hash FROM blocks b JOIN sections s ON s.key = b.section JOIN files f ON f.id = s.file ORDER BY f.path, s.ord, b.id"
+        " b.last, b.tokens, b.flags, b.hash FROM blocks b JOIN sections s ON s.key = b.section JOIN files f ON f.id = s.file"
+        " ORDER BY f.path, s.ord, b.id"
     ).fetchall()
     connection.close()
     return rows
