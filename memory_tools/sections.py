@@ -22,6 +22,7 @@ _FENCE = re.compile(r"`{3,}|~{3,}")
 _RULE = re.compile(r"[-*_=\s]*")
 # OpenClaw's comments. Not behind a backtick: that is somebody writing about them.
 _COMMENT = re.compile(r"(?<!`)<!--[ \t]{0,20}(importance|triggers?|project)[ \t]{0,20}:([^\n]{0,500}?)-->", re.IGNORECASE)
+_GUIDELINE_MARK = re.compile(r"<!-- /?memory-tools:guideline -->")  # where tool memory's own part of a page begins and ends
 _REFERENCE = re.compile(r"(?s)(.+?\.(?:md|markdown))#(.*)", re.IGNORECASE)
 _LINES = re.compile(r"L(\d{1,9})(?:-L?(\d{1,9}))?")
 
@@ -78,10 +79,10 @@ def parse_reference(reference: str) -> Reference:
 
 
 def searched(block: Block) -> str:
-    """The part of a block's text that is searched: without OpenClaw's comments; nothing for a bare rule such as `---`."""
+    """The part of a block's text that is searched: without OpenClaw's comments and our marks; nothing for a bare rule such as `---`."""
     text = block.text
     if block.kind != "code" and "<!--" in text:
-        text = _COMMENT.sub("", text)
+        text = _GUIDELINE_MARK.sub("", _COMMENT.sub("", text))
     return "" if _RULE.fullmatch(text) else text
 
 
