@@ -67,12 +67,12 @@ def _report(record: Report, console: Console) -> None:
         known = f"recall {record.recall} · memory-tools feedback last N --outcome success|failure" if record.recall else ""
         console.print(Text(f"{count(len(record.results), 'memory', 'memories')} · {known}".rstrip(" ·"), style="dim"))
     else:
-        console.print(Text(render_text.NOTHING, style="bold yellow"))
+        console.print(Text(render_text.nothing(record), style="bold yellow"))
     for dropped in record.dropped:
         console.print(Text(f"not shown: {render_text.left_out(dropped)}", style="dim"))
     for name, value in (record.explain or {}).items():
         console.print(Text(f"{name}: {one_line(str(value))}", style="dim"))
-    _notes([w for w in record.warnings if w != render_text.NOTHING], record.degraded, console)
+    _notes([w for w in record.warnings if not w.startswith(render_text.NOTHING)], record.degraded, console)
 
 
 def _result(place: int, result: Result, query: str, console: Console) -> None:
@@ -152,9 +152,8 @@ def _feedback(record: FeedbackReport, console: Console) -> None:
 def _check(record: CheckReport, console: Console) -> None:
     for finding in record.findings:
         line = Text(f"{finding.level:<8}", style=_LEVELS.get(finding.level, ""))
-        if finding.path is not None:
-            line.append(one_line(finding.path) + (f":{finding.line}" if finding.line else "") + "  ", style="bold")
-        line.append(one_line(finding.message))
+        line.append(render_text.place_of(finding), style="bold")
+        line.append(render_text.message_of(finding))
         line.append(f"  {finding.code}", style="dim")
         line.append("  fixed" if finding.fixed else "", style="green")
         console.print(line)

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 
 from memory_tools.errors import MemoryToolsError
 from memory_tools.records import Dropped, Report, Result
-from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Remembered, Status, SyncReport
+from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Finding, Remembered, Status, SyncReport
 
 NOTHING = "No relevant memory found"
 QUOTE = "> "
@@ -69,6 +69,20 @@ def history(result: Result) -> str:
     return rate + (f", last {result.last_used:%Y-%m-%d}" if result.last_used else "")
 
 
+def nothing(record: Report) -> str:
+    """`No relevant memory found`, with the reason where the search gave one."""
+    return next((one_line(warning) for warning in record.warnings if warning.startswith(NOTHING)), NOTHING)
+
+
+def place_of(finding: Finding) -> str:
+    return "" if finding.path is None else one_line(finding.path) + (f":{finding.line}" if finding.line else "") + ": "
+
+
+def message_of(finding: Finding) -> str:
+    """The message without the file's name, which `place_of` gives."""
+    return one_line(finding.message.removeprefix(f"{finding.path}: ") if finding.path else finding.message)
+
+
 def left_out(dropped: Dropped) -> str:
     return f"{one_line(dropped.citation)}  relevance {dropped.relevance:.2f}, utility {dropped.utility:.2f}: {one_line(dropped.reason)}"
 
@@ -80,7 +94,7 @@ def _escape(match: re.Match[str]) -> str:
 
 def _report(record: Report) -> Iterable[str]:
     if not record.results:
-        yield NOTHING
+        yield nothing(record)
     else:
         found = count(len(record.results), "memory", "memories")
         recall = f" (recall {record.recall})" if record.recall else ""
@@ -101,7 +115,10 @@ def _report(record: Report) -> Iterable[str]:
     yield from (["", "Not shown:", *dropped] if dropped else [])
     if record.explain is not None:
         yield from ("", "Explained:", *(f"- {name}: {one_line(str(value))}" for name, value in record.explain.items()))
-    notes = [*(f"warning: {one_line(w)}" for w in record.warnings if w != NOTHING), *(f"degraded: {one_line(d)}" for d in record.degraded)]
+    notes = [
+        *(f"warning: {one_line(w)}" for w in record.warnings if not w.startswith(NOTHING)),
+        *(f"degraded: {one_line(d)}" for d in record.degraded),
+    ]
     yield from (["", *notes] if notes else [])
 
 
@@ -148,8 +165,7 @@ def _listed(word: str, names: Iterable[str]) -> Iterable[str]:
 
 def _check(record: CheckReport) -> Iterable[str]:
     for finding in record.findings:
-        place = "" if finding.path is None else one_line(finding.path) + (f":{finding.line}" if finding.line else "") + ": "
-        yield f"{finding.level}  {place}{one_line(finding.message)} ({finding.code}){'  fixed' if finding.fixed else ''}"
+        yield f"{finding.level}  {place_of(finding)}{message_of(finding)} ({finding.code}){'  fixed' if finding.fixed else ''}"
     if not record.findings:
         yield "ok"
 
