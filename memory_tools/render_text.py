@@ -80,7 +80,7 @@ def place_of(finding: Finding) -> str:
 
 def message_of(finding: Finding) -> str:
     """The message without the file's name, which `place_of` gives."""
-    return one_line(finding.message.removeprefix(f"{finding.path}: ") if finding.path else finding.message)
+    return one_line(re.sub(rf"^{re.escape(finding.path)}(?:: | )", "", finding.message) if finding.path else finding.message)
 
 
 def left_out(dropped: Dropped) -> str:
@@ -115,10 +115,8 @@ def _report(record: Report) -> Iterable[str]:
     yield from (["", "Not shown:", *dropped] if dropped else [])
     if record.explain is not None:
         yield from ("", "Explained:", *(f"- {name}: {one_line(str(value))}" for name, value in record.explain.items()))
-    notes = [
-        *(f"warning: {one_line(w)}" for w in record.warnings if not w.startswith(NOTHING)),
-        *(f"degraded: {one_line(d)}" for d in record.degraded),
-    ]
+    notes = [f"warning: {one_line(warning)}" for warning in record.warnings if not warning.startswith(NOTHING)]
+    notes += [f"degraded: {one_line(code)}" for code in record.degraded]
     yield from (["", *notes] if notes else [])
 
 

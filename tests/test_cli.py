@@ -152,7 +152,7 @@ def test_check_exits_one_on_errors_and_with_strict_on_notes(run: Any, root: Path
     run("--workspace", root, "sync")
     plain = run("--workspace", root, "check")
     assert plain.code == 0
-    assert re.search(r"note .*MEMORY.md has 17,\d{3} characters, 88% of the 20,000", plain.out)
+    assert re.search(r"note  MEMORY.md: has 17,\d{3} characters, 88% of the 20,000", plain.out)
     assert run("--workspace", root, "check", "--strict").code == 1
     assert "88%" in run("--workspace", root, "status").out
     (root / "memory" / "utility-scores.json").write_text("{broken")
