@@ -91,8 +91,10 @@ def _result(place: int, result: Result, query: str, console: Console) -> None:
             wrapped.rstrip()
             console.print(Text.assemble("    ", ("│ ", "dim"), wrapped))
     console.print(_parts(result))
-    if result.why:
-        console.print(Padding(Text(one_line(result.why), style="dim italic"), (0, 0, 0, 4)))
+    last = f"last used {result.last_used:%Y-%m-%d}" if result.last_used else ""
+    why = "; ".join(part for part in (one_line(result.why), last) if part)
+    if why:
+        console.print(Padding(Text(why, style="dim italic"), (0, 0, 0, 4)))
     if result.similar:
         console.print(Text(f"    {count(result.similar, 'near-duplicate')} left out", style="dim"))
     if result.differs:
@@ -119,8 +121,7 @@ def _parts(result: Result) -> Text:
         line.append("·" * BAR_CELLS + (" no outcome yet" if result.use_count else " not used yet"), style="dim")
     else:
         line.append(bar(result.success_rate), style="green")
-        uses = f" {result.success_rate:.0%} of {number(result.use_count)}"
-        line.append(uses + (f", last {result.last_used:%Y-%m-%d}" if result.last_used else ""), style="dim")
+        line.append(f" {result.success_rate:.0%} of {number(result.use_count)}", style="dim")
     return line
 
 
