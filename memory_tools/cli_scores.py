@@ -37,8 +37,9 @@ def merge(session: Session, base: Path, ours: Path, theirs: Path) -> None:
     \b
     git config merge.memory-scores.driver "memory-tools scores merge %O %A %B"
     """
-    with session.memory() as memory:
-        session.emit(memory.merge_scores(base, ours, theirs))
+    from memory_tools.scores_merge import merge_files  # git runs it anywhere: no workspace is needed
+
+    session.emit(merge_files(base, ours, theirs))
 
 
 @verb()

@@ -93,6 +93,8 @@ class Reader:
             vector = np.full(count, -1, dtype=np.int32)
         else:
             vector[vector >= matrix.load(self._rows_needed)] = -1  # a matrix that was cut off: as if not encoded yet
+            there = np.flatnonzero(vector >= 0)
+            vector[there[matrix.blank(vector[there])]] = -1  # a text that the encoder cannot read is near to nothing and far from nothing
         self.corpus = Corpus(
             file=file.astype(np.int32),
             section=section.astype(np.int32),
@@ -127,9 +129,11 @@ class Reader:
             where, counts = where[order], counts[order]
         return where, counts
 
-    def cosines(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cosine of a unit query with every block, NaN where a block has no vector yet."""
+    def cosines(self, query: NDArray[np.float32]) -> NDArray[np.float32] | None:
+        """Cosine of a unit query with every block, NaN where a block has no vector; None for a query that the encoder cannot read."""
         assert self._matrix is not None
+        if not query.any():
+            return None
         out = np.full(len(self.corpus), np.nan, dtype=np.float32)
         all_rows = self._matrix.cosines(query)
         there = self.corpus.vector >= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
@@ -12,7 +13,7 @@ from memory_tools import files, freshness
 from memory_tools.attach import Sections
 from memory_tools.config import Config
 from memory_tools.errors import Busy, InvalidInput, MemoryToolsError
-from memory_tools.freshness import Progress, Taken
+from memory_tools.freshness import Adopt, Progress, Taken
 from memory_tools.index import Index
 from memory_tools.records import Scan, Skipped, Trace
 from memory_tools.reports import SyncReport
@@ -21,8 +22,17 @@ if TYPE_CHECKING:
     from threading import RLock
 
     from memory_tools.corpus import Reader
-    from memory_tools.encoders import Encoder
+    from memory_tools.encoders import Cosines, Encoder
     from memory_tools.vectors import Floats, Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """Unit vectors of texts, the encoder's name, and what its cosines mean (None: not known)."""
+
+    vectors: Sequence[Floats]
+    encoder: str
+    scale: Cosines | None
 
 
 class Holder(Protocol):
@@ -57,12 +67,15 @@ def one_at_a_time(method: Callable[Concatenate[H, P], R]) -> Callable[Concatenat
 class Engine:
     """Derived data of one workspace. `problems` are for people, `degraded` words for programs."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, adopt: Adopt | None = None) -> None:
+        self.adopt = adopt
+        self._waiting = 0  # files that a deadline left for later
         self.config = config
         self.index = Index(index_folder(config))
         self.closed = False
         self.encoder: Encoder | None = None
         self._encoder_problem: str | None = None
+        self._scale: Cosines | None = None
         self._encoder_opened = False
         self._matrix: Matrix | None = None
         self._sections: tuple[tuple[int, int], Sections] | None = None
@@ -102,7 +115,8 @@ class Engine:
         from memory_tools.sync import take_in
 
         try:
-            taken = take_in(self.index, scan, deadline=deadline)
+            taken = take_in(self.index, scan, deadline=deadline, adopt=self.adopt)
+            self._waiting = taken.waiting
         except Busy as e:
             degraded.append("index_busy")
             warnings.append(e.message)
@@ -123,7 +137,8 @@ class Engine:
         if self.index.refresh():
             self.forget()
         scan = self.scan()
-        taken = take_in(self.index, scan, progress=progress)
+        taken = take_in(self.index, scan, adopt=self.adopt, progress=progress)
+        self._waiting = 0
         degraded = self.encode_pending(None, progress) if vectors else []
         if self.index.wasteful():
             self.rebuild(None, keep_vectors=True)
@@ -180,8 +195,13 @@ class Engine:
         """The sections that are there, for the scores: address -> id, read once for each state of the index, and their traces."""
         changes = self.index.changes()
         if self._sections is None or self._sections[0] != changes:
-            ids = dict(self.index.connection.execute("SELECT address, id FROM sections").fetchall())
-            self._sections = (changes, Sections(ids, self._traces))
+            # Former addresses too: an entry written by hand has nothing else to be found by after its section was renamed.
+            ids = dict(
+                self.index.connection.execute(
+                    "SELECT address, id FROM former WHERE id IN (SELECT id FROM sections) UNION ALL SELECT address, id FROM sections"
+                ).fetchall()
+            )
+            self._sections = (changes, Sections(ids, self._traces, complete=not self._waiting))
         return self._sections[1]
 
     def _traces(self) -> list[Trace]:
@@ -221,19 +241,28 @@ class Engine:
         except MemoryToolsError as e:
             self._encoder_problem = f"{e.message}. {e.hint}".strip()
             return ["encoder_unavailable", f"vectors_pending:{embedding.pending(self.index)}"]
+        self._measure(encoder)
         self._encoder_problem = None
         return [f"vectors_pending:{waiting}"] if waiting else []
 
-    def encode_query(self, texts: Sequence[str], degraded: list[str]) -> list[Floats] | None:
-        """Unit vectors, each text encoded alone: a vector must not depend on its companions. None: answer without."""
+    def encode_query(self, texts: Sequence[str], degraded: list[str]) -> Meaning | None:
+        """The texts encoded, each alone: a vector must not depend on its companions. None: answer without."""
         if self.encoder is None or self._matrix is None or "encoder_unavailable" in degraded:
             return None
         try:
-            return [self.encoder.encode([text], "query")[0] for text in texts]
+            return Meaning([self.encoder.encode([text], "query")[0] for text in texts], self.encoder.name, self._scale)
         except MemoryToolsError as e:
             self._encoder_problem = f"{e.message}. {e.hint}".strip()
             degraded.append("encoder_unavailable")
             return None
+
+    def _measure(self, encoder: Encoder) -> None:
+        """What a cosine of this encoder means; measured once for each model and kept in the user's cache."""
+        if self._scale is None:
+            try:
+                self._scale = encoder.cosines
+            except MemoryToolsError:  # said when it cannot encode either; relevance is read off the corpus until then
+                self._scale = None
 
     def _open_encoder(self) -> Encoder | None:
         """The configured encoder, or None: without one, or where it cannot be used right now. Raises InvalidInput for a wrong name."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memory_tools.records import Found, Known, Scan, Skipped, Stat
+from memory_tools.records import Found, Known, Scan, Skipped, Stat, Trace
 
 if TYPE_CHECKING:
     from memory_tools.index import Index
 
 # The VERSION of each module whose change gives the same text other rows; here, so that looking costs no import of them.
-VERSIONS = "sections 1, tokens 1, traits 2, identity 1"
+VERSIONS = "sections 2, tokens 1, traits 2, identity 1"
 RACY_NS = 2_000_000_000  # a file changed so shortly before it was read may change again within the same time stamp
 
 Progress = Callable[[int, int], None]  # done, to do
+# Traces of all sections, "" as the id of new ones, in; the ids that the sidecar knows some of those by out (index of trace -> id).
+Adopt = Callable[[Sequence[Trace]], Mapping[int, str]]
 
 
 @dataclass(frozen=True, slots=True)

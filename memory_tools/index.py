@@ -12,9 +12,10 @@ from pathlib import Path
 
 from memory_tools import postings, seam
 from memory_tools.errors import Busy, MemoryToolsError
+from memory_tools.generations import current, start_generation
 from memory_tools.records import Known
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_TIMEOUT_S = 5.0
 
 _SCHEMA = (
@@ -34,6 +35,8 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS blocks_section ON blocks (section)",
     "CREATE INDEX IF NOT EXISTS blocks_hash ON blocks (hash)",
     "CREATE INDEX IF NOT EXISTS blocks_pending ON blocks (id) WHERE vector IS NULL",
+    # addresses that sections had before; scores written by hand are found by them until they are written again
+    "CREATE TABLE IF NOT EXISTS former (address TEXT PRIMARY KEY, id TEXT) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS vectors (hash BLOB PRIMARY KEY, row INTEGER) WITHOUT ROWID",
     postings.SCHEMA,
 )
@@ -224,52 +227,6 @@ class Index:
         }
 
 
-def current(folder: Path) -> int:
-    """The current generation's number; the folder, its .gitignore and the pointer are made where they are missing."""
-    number = _pointer(folder)
-    return number if number else start_generation(folder, after=0)
-
-
-def start_generation(folder: Path, after: int, make: Callable[[int], None] | None = None) -> int:
-    """Move on from generation `after`: `make` builds the new one aside, then the pointer is swapped.
-
-    Returns the number that is current then; another process may have been first.
-    """
-    from memory_tools import durable
-
-    seam.step("mkdir", str(folder))
-    folder.mkdir(parents=True, exist_ok=True)
-    pointer = folder / "current"
-    with durable.lock(pointer):
-        ignore = folder / ".gitignore"
-        if not ignore.exists():
-            durable.replace(ignore, b"*\n")
-        now = _pointer(folder)
-        if now > after:
-            return now
-        number = max([after, now, *(_number(p) for p in folder.glob("index-*.db"))]) + 1
-        if make is not None:
-            make(number)
-        durable.replace(pointer, f"{number}\n".encode())
-        for path in [*folder.glob("index-*.db*"), *folder.glob("vectors-*.i8")]:
-            if _number(path) < number:
-                with suppress(OSError):  # Windows keeps what is open elsewhere; the next swap takes it
-                    path.unlink()
-    return number
-
-
-def _pointer(folder: Path) -> int:
-    try:
-        return int((folder / "current").read_text(encoding="ascii").strip() or 0)
-    except (FileNotFoundError, ValueError):  # none yet, or torn: a new generation follows
-        return 0
-
-
-def _number(path: Path) -> int:
-    part = path.name.split("-")[1].split(".")[0]
-    return int(part) if part.isdigit() else 0
-
-
 def _connect(path: Path | None) -> sqlite3.Connection:
     seam.step("open", str(path))
     connection = sqlite3.connect(
@@ -284,6 +241,8 @@ def _connect(path: Path | None) -> sqlite3.Connection:
                 connection.execute(statement)
             connection.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
             connection.execute("COMMIT")
+        elif connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() != (SCHEMA_VERSION,):
+            raise sqlite3.DatabaseError("of another version of memory-tools")
         connection.execute("PRAGMA synchronous = NORMAL")  # derived: a power cut may cost the last commit, never the file
     except BaseException:
         connection.close()

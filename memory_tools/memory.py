@@ -60,10 +60,10 @@ class Memory:
             raise NotFound(f"{self.workspace}: no such workspace folder", f"make one: memory-tools --workspace {self.workspace} init")
         self.settings = request.settings_of(self.config)
         self._lock = threading.RLock()
-        self._engine = Engine(self.config)
-        self._tools: ToolMemoryStore | None = None
         receipts = index_folder(self.config) / "recalls.jsonl"
         self._credit = Credit(self.workspace / "memory" / "utility-scores.json", receipts, self.settings)
+        self._engine = Engine(self.config, adopt=self._credit.sidecar.adopt)
+        self._tools: ToolMemoryStore | None = None
 
     def close(self) -> None:
         """Close the index; calling it again does nothing."""
@@ -107,9 +107,8 @@ class Memory:
         question = recall.read(reader, ask)
         usages = self._credit.usages(engine.sections())
         warnings += [f.message for f in self._credit.sidecar.load().problems]
-        encoded = engine.encode_query([*question.wordings, *([ask.context] if ask.context else [])], degraded)
-        encoder = engine.encoder.name if encoded is not None and engine.encoder else None
-        answer = recall.answer(reader, ask, question, encoded, encoder, usages, self._tool_usage, settings)
+        meaning = engine.encode_query([*question.wordings, *([ask.context] if ask.context else [])], degraded)
+        answer = recall.answer(reader, ask, question, meaning, usages, self._tool_usage, settings)
         receipt = self._receipt(ask, answer, warnings)
         return Report(
             query=ask.phrasings[0],

@@ -13,6 +13,7 @@ from memory_tools.records import Candidate, Dropped, Result
 
 if TYPE_CHECKING:
     from memory_tools.corpus import Reader
+    from memory_tools.engine import Meaning
     from memory_tools.search import Floats, Query, Scored
 
 REACH = 60  # passages of stage 1 beyond those asked for, so that pinned ones further down are found, and told by `explain`
@@ -42,13 +43,12 @@ def answer(
     reader: Reader,
     ask: Ask,
     question: Query,
-    encoded: Sequence[Floats] | None,
-    encoder_name: str | None,
+    meaning: Meaning | None,
     usages: Mapping[str, utility.Usage],
     tool_usage: Callable[[str], utility.Usage],
     settings: utility.Settings,
 ) -> Answer:
-    """Rank what the reader holds. `encoded`: unit vectors of the question's wordings and, last, of the context if any; None without."""
+    """Rank what the reader holds. `meaning`: the question's wordings and, last, the context if any, encoded; None without an encoder."""
     of_tools: dict[str, utility.Usage] = {}
 
     def usage_of(c: Candidate) -> utility.Usage:
@@ -61,7 +61,7 @@ def answer(
     # A policy that re-orders needs the whole pool; what is pinned may be further down; a second hit on the tools gives up its place.
     reach = ask.max_results if ask.policy == "relevance" else max(ask.max_results, settings.pool)
     reach += REACH if ask.explain or any(u.pinned for u in usages.values()) else SPARE if reader.holds_tools else 0
-    scored = _score(reader, ask, question, encoded, encoder_name)
+    scored = _score(reader, ask, question, meaning)
     found = _candidates(reader, scored, ask.min_score, reach)
     broadened, warnings = False, []
     if not found and not ask.strict:
@@ -95,13 +95,16 @@ def answer(
 # --- stage 1 --------------------------------------------------------------------
 
 
-def _score(reader: Reader, ask: Ask, question: Query, encoded: Sequence[Floats] | None, encoder_name: str | None) -> Scored:
+def _score(reader: Reader, ask: Ask, question: Query, meaning: Meaning | None) -> Scored:
     from memory_tools import calibration, search
 
     count = len(ask.phrasings)
-    cosines = [reader.cosines(v) for v in encoded] if encoded is not None else [None] * (count + 1)
-    context = cosines[count] if ask.context else None
-    return search.score(reader.corpus, reader.postings, question, cosines[:count], context, calibration.for_encoder(encoder_name))
+    cosines: list[Floats | None] = [None] * (count + 1)
+    if meaning is not None:
+        cosines[: len(meaning.vectors)] = [reader.cosines(v) for v in meaning.vectors]
+    known = meaning is not None and any(c is not None for c in cosines[:count])
+    scale = calibration.for_encoder(meaning.encoder, meaning.scale) if meaning is not None and known else calibration.for_encoder(None)
+    return search.score(reader.corpus, reader.postings, question, cosines[:count], cosines[count] if ask.context else None, scale)
 
 
 def _candidates(reader: Reader, scored: Scored, least: float, reach: int) -> list[Candidate]:

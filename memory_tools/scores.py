@@ -91,6 +91,11 @@ class Sidecar:
         except Damaged as e:
             return Snapshot(Scores(), content, e)
 
+    def adopt(self, traces: Sequence[Trace]) -> Mapping[int, str]:
+        """Ids under which the file knows sections that are new to the index (their traces have none): index of the trace -> id."""
+        snapshot = self.load()
+        return adopt(snapshot.scores, traces) if snapshot.entries else {}
+
     def usages(self, sections: Sections) -> dict[str, Usage]:
         """Section id -> history, of the sections that have one."""
         snapshot = self.load()

@@ -14,13 +14,14 @@ from memory_tools.pieces import CAP, Piece, split, trimmed
 from memory_tools.records import Block, Document, Section
 from memory_tools.slugs import Slugger, slug
 
-VERSION = 1  # raise it when the same text would give other blocks, addresses or metadata
+VERSION = 2  # raise it when the same text would give other blocks, addresses or metadata
 SOFT = 480  # characters after which a block of several lines is split at a line end
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _BREAK = re.compile(r"\r\n|\r|\n")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _RULE = re.compile(r"[-*_=\s]*")
 # OpenClaw's comments. Not behind a backtick: that is somebody writing about them.
+_ARCHIVED = re.compile(r"(?m)^<!-- archived [^\n]{0,2000}?-->")  # where an archived section came from: nobody's text
 _COMMENT = re.compile(r"(?<!`)<!--[ \t]{0,20}(importance|triggers?|project)[ \t]{0,20}:([^\n]{0,500}?)-->", re.IGNORECASE)
 _GUIDELINE_MARK = re.compile(r"<!-- /?memory-tools:guideline -->")  # where tool memory's own part of a page begins and ends
 _REFERENCE = re.compile(r"(?s)(.+?\.(?:md|markdown))#(.*)", re.IGNORECASE)
@@ -82,7 +83,7 @@ def searched(block: Block) -> str:
     """The part of a block's text that is searched: without OpenClaw's comments and our marks; nothing for a bare rule such as `---`."""
     text = block.text
     if block.kind != "code" and "<!--" in text:
-        text = _GUIDELINE_MARK.sub("", _COMMENT.sub("", text))
+        text = _ARCHIVED.sub("", _GUIDELINE_MARK.sub("", _COMMENT.sub("", text)))
     return "" if _RULE.fullmatch(text) else text
 
 

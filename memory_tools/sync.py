@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from memory_tools import dates, files, freshness, identity, postings, sections
 from memory_tools.errors import MemoryToolsError, NotFound
-from memory_tools.freshness import Progress, Taken
+from memory_tools.freshness import Adopt, Progress, Taken
 from memory_tools.records import Document, Found, Scan, Section, Skipped, Text, Trace
 from memory_tools.rows import delete_file, replace_file, store_stat, stored_traces
 
@@ -31,6 +31,7 @@ def take_in(
     read: Read = files.read,
     deadline: float | None = None,
     before: Sequence[Trace] = (),
+    adopt: Adopt | None = None,
     progress: Progress | None = None,
 ) -> Taken:
     """Bring the index up to the scan. Raises Busy.
@@ -62,7 +63,7 @@ def take_in(
             return Taken(tuple(changed), tuple(gone), tuple(skipped), waiting=len(to_read) - done)
         report = (lambda n, base=done: progress(base + n, len(to_read))) if progress else None
         with index.write() as connection:
-            _take_chunk(index, connection, chunk, removed, before, read, changed, skipped, report)
+            _take_chunk(index, connection, chunk, removed, before, read, adopt, changed, skipped, report)
         done, removed = done + len(chunk), []
     return Taken(tuple(changed), tuple(gone), tuple(skipped))
 
@@ -94,6 +95,7 @@ def _take_chunk(
     gone: Sequence[str],
     before_all: Sequence[Trace],
     read: Read,
+    adopt: Adopt | None,
     changed: list[str],
     skipped: list[Skipped],
     progress: Callable[[int], None] | None,
@@ -122,8 +124,7 @@ def _take_chunk(
         if progress:
             progress(done)
     old = [*before_all, *stored_traces(connection, [*gone, *(f.path for f, *_ in parsed if f.path in known)])]
-    taken = (row[0] for row in connection.execute("SELECT id FROM sections"))
-    traces = _carry_ids(old, [(f, t, d.sections) for f, t, _, d in parsed], taken)
+    traces = _carry_ids(connection, old, [(f, t, d.sections) for f, t, _, d in parsed], adopt)
     writer = postings.Writer()
     # First out, then in: a section that moved to another file keeps its id, which no two rows may hold.
     for path in [*gone, *(found.path for found, *_ in parsed)]:
@@ -138,25 +139,35 @@ def _take_chunk(
 
 
 def _carry_ids(
-    old: Sequence[Trace], parsed: Sequence[tuple[Found, Text, tuple[Section, ...]]], taken: Iterable[str]
+    connection: sqlite3.Connection,
+    old: Sequence[Trace],
+    parsed: Sequence[tuple[Found, Text, tuple[Section, ...]]],
+    adopt: Adopt | None,
 ) -> Mapping[str, list[Trace]]:
-    """Traces of the new sections by path, each with the id of the old section that it continues, or one that is not `taken`."""
+    """Traces of the new sections by path: with the id of the section they continue, or one that the sidecar knows, or a new one."""
     old_files = {t.path for t in old}
     new: list[Trace] = []
     for found, text, found_sections in parsed:
         first_seen = _first_seen(found, new_file=found.path not in old_files)
         new += [replace(identity.trace_of(s, text.text, order), edited=first_seen) for order, s in enumerate(found_sections)]
-    matched = {n: o for o, n in identity.match(old, new).pairs.items()}
-    ids = {*taken, *(t.id for t in old)}
+    for n, o in {n: o for o, n in identity.match(old, new).pairs.items()}.items():
+        before = old[o]  # white space is no edit: the same body keeps its time
+        new[n] = replace(new[n], id=before.id, edited=before.edited if before.body == new[n].body else new[n].edited)
+        if before.address != new[n].address:
+            connection.execute("INSERT OR REPLACE INTO former VALUES (?, ?)", (before.address, before.id))
+    ids = {*(row[0] for row in connection.execute("SELECT id FROM sections")), *(t.id for t in old), *(t.id for t in new)}
+    if adopt is not None and not all(t.id for t in new):
+        paths = {t.path for t in new}
+        others = [t for t in stored_traces(connection) if t.path not in paths]
+        for at, id in adopt([*new, *others]).items():
+            if at < len(new) and not new[at].id and id not in ids:
+                new[at] = replace(new[at], id=id)
+                ids.add(id)
     out: dict[str, list[Trace]] = {found.path: [] for found, _, _ in parsed}
-    for i, trace in enumerate(new):
-        if i in matched:  # white space is no edit: the same body keeps its time
-            before = old[matched[i]]
-            trace = replace(trace, id=before.id, edited=before.edited if before.body == trace.body else trace.edited)
-        else:
-            trace = replace(trace, id=identity.new_id(trace, ids))
-            ids.add(trace.id)
-        out[trace.path].append(trace)
+    for trace in new:
+        named = trace if trace.id else replace(trace, id=identity.new_id(trace, ids))
+        ids.add(named.id)
+        out[trace.path].append(named)
     return out
 
 

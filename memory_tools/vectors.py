@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_tools import seam
+from memory_tools.encoders.threads import one_blas_thread
 from memory_tools.errors import Busy
 
 Floats = NDArray[np.float32]
@@ -65,6 +66,10 @@ class Matrix:
             self._rows = np.zeros(0, dtype=self._row)
         return int(self._rows.size)
 
+    def blank(self, rows: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which of these rows are all zero: texts that the encoder cannot read."""
+        return np.asarray(self._rows["scale"][rows] == 0)
+
     def raw(self, rows: NDArray[np.int64]) -> NDArray[np.void]:
         """These rows as they are stored."""
         return self._rows[rows]
@@ -85,8 +90,9 @@ class Matrix:
         scale = np.float32(0.98 * _EXACT / (127.0 * self.dimension**0.5))
         whole = np.rint(query * scale).astype(np.float32)
         values, scales = self._rows["values"], self._rows["scale"]
-        for at in range(0, out.size, CHUNK):
-            np.matmul(values[at : at + CHUNK].astype(np.float32), whole, out=out[at : at + CHUNK])
+        with one_blas_thread():
+            for at in range(0, out.size, CHUNK):
+                np.matmul(values[at : at + CHUNK].astype(np.float32), whole, out=out[at : at + CHUNK])
         out *= scales
         out /= scale
         return out
