@@ -22,8 +22,7 @@ def start_generation(folder: Path, after: int, make: Callable[[int], None] | Non
     """
     from memory_tools import durable
 
-    seam.step("mkdir", str(folder))
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder)
     pointer = folder / "current"
     with durable.lock(pointer):
         ignore = folder / ".gitignore"
@@ -39,6 +38,7 @@ def start_generation(folder: Path, after: int, make: Callable[[int], None] | Non
         for path in [*folder.glob("index-*.db*"), *folder.glob("vectors-*.i8")]:
             if _number(path) < number:
                 with suppress(OSError):  # Windows keeps what is open elsewhere; the next swap takes it
+                    seam.step("unlink", str(path))
                     path.unlink()
     return number
 

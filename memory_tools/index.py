@@ -146,11 +146,14 @@ class Index:
             self._close()
             self._connection = aside._connection
             return
+        from memory_tools import durable
+
         folder = self.folder
 
         def make(number: int) -> None:
             for stale in (self.database(number), self.database(number).with_name(f"vectors-{number}-0.i8")):
-                stale.unlink(missing_ok=True)
+                if stale.exists():
+                    durable.remove(stale)
             aside = Index(folder, number)
             try:
                 fill(aside)
