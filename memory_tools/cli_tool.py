@@ -39,7 +39,9 @@ def tool() -> None:
 @in_workspace
 @click.pass_obj
 def record(session: Session, file: Path | None, judge: str | None, workspace_id: str | None) -> None:
-    """Store tool calls from FILE, or from stdin: a JSON list of them, one of them, or one on each line.
+    """Store calls of tools, each once and evaluated.
+
+    They come from FILE or stdin: a JSON list of calls, one call, or one on each line.
 
     \b
     echo '{"tool_name": "web_search", "input": {"query": "x"}, "output": "Found 3", "time_cost": 1.2}' | memory-tools tool record
@@ -52,7 +54,9 @@ def record(session: Session, file: Path | None, judge: str | None, workspace_id:
 @in_workspace
 @click.pass_obj
 def retrieve(session: Session, names: Sequence[str], workspace_id: str | None) -> None:
-    """Show the guidelines of tools, by exact name, comma-separated.
+    """Show the guidelines of tools.
+
+    Names are exact and comma-separated; the order is kept.
 
     \b
     memory-tools tool retrieve web_search,file_reader
@@ -70,7 +74,9 @@ def retrieve(session: Session, names: Sequence[str], workspace_id: str | None) -
 def summarize(
     session: Session, names: Sequence[str], judge: str | None, prompt: bool, answer: str | None, workspace_id: str | None
 ) -> int | None:
-    """Distil the newest calls of tools into their guidelines; without NAMES, of all tools.
+    """Distil the newest calls into guidelines.
+
+    Tools without a new call are skipped. Without NAMES: all tools.
 
     \b
     memory-tools tool summarize web_search
@@ -111,7 +117,9 @@ def summarize(
 @in_workspace
 @click.pass_obj
 def stats(session: Session, names: Sequence[str], workspace_id: str | None) -> None:
-    """Compare tools: success, score, cost, trend, how often each was asked for; the best composite first.
+    """Compare tools, the best first.
+
+    By 0.4 success + 0.4 score + 0.2 / (1 + seconds). Also trend, retrievals, and names asked for without a memory.
 
     \b
     memory-tools tool stats

@@ -147,7 +147,9 @@ class ToolFolder:
         except (MemoryToolsError, UnicodeDecodeError):
             return None  # a search shows the page all the same
         rate, calls = (found.get("success_rate"), found.get("total_calls")) if isinstance(found, dict) else (None, None)
-        return (float(rate), calls) if isinstance(rate, int | float) and isinstance(calls, int) and calls > 0 else None
+        if not isinstance(rate, int | float) or not isinstance(calls, int) or calls <= 0:
+            return None
+        return round(rate * calls) / calls, calls  # the rate as written is rounded; successes are whole
 
     def memory(self, loaded: Loaded) -> ToolMemory:
         """The tool's memory as callers see it."""
