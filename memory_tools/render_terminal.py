@@ -121,7 +121,7 @@ def _parts(result: Result) -> Text:
         line.append("·" * BAR_CELLS + (" no outcome yet" if result.use_count else " not used yet"), style="dim")
     else:
         line.append(bar(result.success_rate), style="green")
-        line.append(f" {result.success_rate:.0%} of {number(result.use_count)}", style="dim")
+        line.append(f" {result.success_rate:.0%}, {render_text.uses(result)}", style="dim")
     return line
 
 

@@ -60,13 +60,16 @@ def number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else f"{value:.2f}".rstrip("0")
 
 
+def uses(result: Result) -> str:
+    return f"{number(result.use_count)} use{'' if result.use_count == 1 else 's'}"
+
+
 def history(result: Result) -> str:
-    """`success 80 % of 5 uses, last 2026-03-05`, as far as there is any."""
+    """`success 80%, 5 uses, last 2026-03-05`, as far as there is any. The rate is of the judged uses alone."""
     if not result.use_count:
         return "not used yet"
-    uses = f"{number(result.use_count)} use{'' if result.use_count == 1 else 's'}"
-    rate = f"{uses}, no outcome yet" if result.success_rate is None else f"success {result.success_rate:.0%} of {uses}"
-    return rate + (f", last {result.last_used:%Y-%m-%d}" if result.last_used else "")
+    rate = "no outcome yet" if result.success_rate is None else f"success {result.success_rate:.0%}"
+    return f"{rate}, {uses(result)}" + (f", last {result.last_used:%Y-%m-%d}" if result.last_used else "")
 
 
 def nothing(record: Report) -> str:
