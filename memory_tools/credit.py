@@ -14,6 +14,7 @@ from pathlib import Path
 from memory_tools import history, receipts
 from memory_tools.entries import RECENT, Entry
 from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
+from memory_tools.history import retract
 from memory_tools.receipts import Log, Part, Recall, Receipts, Shown
 from memory_tools.reports import FeedbackReport, Finding, Recorded
 from memory_tools.scores import ORPHAN_DAYS, Book, Sections, Sidecar, Updated, update
@@ -22,6 +23,27 @@ from memory_tools.utility import Usage, counts, record, resolve, stored_utility
 
 _TOOLS = "memory/tools/"  # what tools taught has statistics of its own and no entry here
 _WORDS = {True: "success", False: "failure", None: "unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a receipt says of one memory: use, success or failure, how much it counted, and whether a use by reading was there before."""
+
+    word: str
+    weight: float = 1.0
+    read: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> _Judged:
+        word, *rest = text.split()
+        weight = float(rest[0]) if rest else 1.0
+        return cls(word, weight, word == "use" or "read" in rest)
+
+    @property
+    def text(self) -> str:
+        if self.word == "use" or self.weight == 1.0:  # nothing outweighs it, so nothing more need be known
+            return self.word
+        return f"{self.word} {self.weight!r}{' read' if self.read else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +151,8 @@ class Credit:
     ) -> FeedbackReport:
         """What came of using these sections. A use that was counted by reading is resolved and not added.
 
-        The same event_id, or the same recall and section again, changes nothing (but for the thumb of `positive`). `recall`: an id
+        The same event_id, or the same recall and section again, changes nothing (but for the thumb of `positive`, and for an outcome of
+        greater weight, which takes the place of a lesser one: a person's word that of a host's guess). `recall`: an id
         or `last`; one that is no longer known counts all the same. Raises InvalidInput, Damaged, Busy, Forbidden; then nothing was counted.
         """
         ids = tuple(dict.fromkeys(section_ids))
@@ -144,8 +167,8 @@ class Credit:
                 found = log.to_judge(id, now) if name is None else None
                 key = name if name is not None else found.id if found else ""
                 before = log.states.get((key, id)) if key else None
-                if before is None or (before == "use" and outcome is not None):
-                    made.append(_Step(id, key, word, before))
+                if before is None or (outcome is not None and (before == "use" or weight > _Judged.of(before).weight)):
+                    made.append(_Step(id, key, _Judged(word, weight, before is not None and _Judged.of(before).read).text, before))
             return made
 
         updated, done = self._credit(_Event(ids, outcome, positive, weight, event_id or "", now, sections), steps)
@@ -226,8 +249,15 @@ class Credit:
             return
 
     def _counted(self, entry: Entry, step: _Step, event: _Event) -> Entry:
-        count = resolve if step.before == "use" else record
-        entry = entry.with_usage(count(entry.usage(), event.outcome, event.now, event.weight, self.settings))
+        usage, before = entry.usage(), None if step.before is None else _Judged.of(step.before)
+        if before is not None and before.word != "use":  # a person's word after a host's guess: the guess is taken back
+            helped = before.word == _WORDS[True]
+            usage = retract(usage, helped, before.weight, self.settings)
+            if not before.read:
+                usage = replace(usage, use_count=max(usage.use_count - before.weight, 0))
+            entry = replace(entry, recent=entry.recent.removesuffix("+" if helped else "-"))
+        count = resolve if before is not None and before.read else record
+        entry = entry.with_usage(count(usage, event.outcome, event.now, event.weight, self.settings))
         if event.outcome is not None:
             entry = replace(entry, recent=(entry.recent + ("+" if event.outcome else "-"))[-RECENT:])
         return self._valued(entry, event.now)

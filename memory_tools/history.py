@@ -92,6 +92,17 @@ def running_q(usage: Usage, settings: Settings | None = None) -> float:
     return (success - fail) / (success + fail) * (1.0 - forgotten(success + fail, settings))
 
 
+def retract(usage: Usage, outcome: bool, weight: float, settings: Settings | None = None) -> Usage:
+    """An outcome taken back, because a weightier one takes its place: the reverse of `resolve`. Times stay, the use stays."""
+    uses, success, fail = counts(usage)
+    success, fail = (max(success - weight, 0), fail) if outcome else (success, max(fail - weight, 0))
+    rate = (settings or _DEFAULT).memrl_alpha * weight
+    q = usage.q
+    if q is not None and rate < 1.0:
+        q = min(max((q - rate * (1.0 if outcome else -1.0)) / (1.0 - rate), -1.0), 1.0)
+    return replace(usage, use_count=uses, success_count=_whole(success), fail_count=_whole(fail), q=q)
+
+
 def forgotten(judged: float, settings: Settings | None = None) -> float:
     """What is left in Q of its start after so many judged uses."""
     return float((1.0 - (settings or _DEFAULT).memrl_alpha) ** judged)

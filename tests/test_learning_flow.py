@@ -131,3 +131,24 @@ def test_one_unknown_name_records_nothing(tmp_path: Path) -> None:
     assert error["type"] == "not_found"
     assert "MEMORY.md#backup" in error["hint"]
     assert not (tmp_path / "memory/utility-scores.json").exists()
+
+
+def test_a_persons_word_takes_the_place_of_a_hosts_guess(tmp_path: Path) -> None:
+    (tmp_path / "MEMORY.md").write_text("# Memory\n\n## Backup\n\n- the nightly dump goes to the cold bucket\n", encoding="utf-8")
+
+    def counted() -> tuple[float, float, float]:
+        entry = json.loads((tmp_path / "memory/utility-scores.json").read_text(encoding="utf-8"))["MEMORY.md#backup"]
+        return entry["use_count"], entry["success_count"], entry["fail_count"]
+
+    for read in (False, True):  # also where reading had counted a use already
+        _run(tmp_path, "search", "nightly dump cold bucket", "--min-score", "0.2")
+        before = counted() if read else (0, 0, 0)
+        if read:
+            _run(tmp_path, "get", "MEMORY.md#backup")
+        _run(tmp_path, "feedback", "last", "1", "--outcome", "success", "--weight", "0.3")
+        assert counted() == (before[0] + (1 if read else 0.3), before[1] + 0.3, before[2])
+        for _ in range(2):
+            _run(tmp_path, "feedback", "last", "1", "--outcome", "failure")
+        assert counted() == (before[0] + 1, before[1], before[2] + 1)
+        _run(tmp_path, "feedback", "last", "1", "--outcome", "success", "--weight", "0.3")  # a late guess changes nothing
+        assert counted() == (before[0] + 1, before[1], before[2] + 1)
