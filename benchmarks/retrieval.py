@@ -1,7 +1,8 @@
 """Notes with questions in, how much of the evidence a search returns within a number of characters out: one line a set.
 
 The notes in benchmarks/notes are written by hand for this: an engineer's (English), a team's (Chinese, also asked in English),
-conversations, and six other languages. LoCoMo may not be shipped; with `--locomo` its file locomo10.json is read, or a folder of notes with a qa.jsonl.
+conversations, and six other languages. LoCoMo may not be shipped; with `--locomo` its file locomo10.json is read, or a folder
+of notes with a qa.jsonl.
 
     python benchmarks/retrieval.py                       quality of the default encoder
     python benchmarks/retrieval.py --encoder none        of the words alone
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import statistics
 import tempfile
 import time
@@ -129,13 +131,16 @@ def quality(given: Set, encoder: str, policy: str) -> dict[str, object]:
     return {"set": given.name, "n": len(rows), **figures, "chars@10": chars, "p50_ms": round(statistics.median(r["ms"] for r in rows), 1)}
 
 
-def calibration(given: Set, others: Sequence[str], encoder: str) -> dict[str, object]:
-    """`survives`: of the evidence found at min_score 0, what .5 keeps. `silent`: of questions that these notes cannot answer."""
-    found = kept = silent = quiet = 0
+def calibration(given: Set, nowhere: Sequence[str], lives: Sequence[str], encoder: str) -> dict[str, object]:
+    """`survives`: of the evidence found at min_score 0, what .5 keeps. The rest: share of questions that find nothing at .5 / at .25, which
+    a search without results falls back to; `nowhere`: general knowledge and nonsense, `lives`: questions about people not in the notes.
+    """
+    found = kept = 0
     top: list[float] = []
+    best: dict[str, list[float]] = {"nowhere": [], "lives": []}
 
     def work(memory: Memory) -> None:
-        nonlocal found, kept, silent, quiet
+        nonlocal found, kept
         for question in given.questions:
             hits = [
                 r.relevance
@@ -145,22 +150,35 @@ def calibration(given: Set, others: Sequence[str], encoder: str) -> dict[str, ob
             found += len(hits)
             kept += sum(relevance >= 0.5 for relevance in hits)
             top.append(max(hits, default=0.0))
-        for text in others:
-            best = [r.relevance for r in memory.search(text, max_results=1, min_score=0.0, policy="relevance").results]
-            silent += max(best, default=0.0) < 0.5
-            quiet += max(best, default=0.0) < 0.25
+        for kind, texts in (("nowhere", nowhere), ("lives", lives)):
+            for text in texts:
+                results = memory.search(text, max_results=1, min_score=0.0, policy="relevance").results
+                best[kind].append(max((r.relevance for r in results), default=0.0))
 
     with_memory(given.files, encoder, work)
-    asked = len(others)
-    return {
+    row: dict[str, object] = {
         "set": given.name,
         "evidence": found,
         "survives": round(kept / max(found, 1), 3),
         "median": round(statistics.median(top), 3),
-        "absent": asked,
-        "silent": round(silent / asked, 3),
-        "silent_broadened": round(quiet / asked, 3),
     }
+    for kind, values in best.items():
+        shares = [round(float(np.mean(np.array(values) < least)), 2) if values else None for least in (0.5, 0.25)]
+        row |= {kind: len(values), f"{kind} silent": f"{shares[0]} / {shares[1]}"}
+    return row
+
+
+def lives_elsewhere(given: Set, sets: Sequence[Set], most: int = 60) -> list[str]:
+    """Questions of the other sets that name somebody these notes do not."""
+    here = " ".join(given.files.values()).casefold()
+    found = [
+        q.text
+        for other in sets
+        if other.files is not given.files and other.files != given.files
+        for q in other.questions
+        if (people := re.findall(r"(?<=\s)[A-Z][a-z]+", q.text)) and not any(name.casefold() in here for name in people)
+    ]
+    return found[:: max(1, len(found) // most)][:most]
 
 
 def variants(sets: Sequence[Set], encoder: str) -> Iterator[dict[str, object]]:
@@ -213,14 +231,14 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document a line instead of a table")
     args = parser.parse_args()
     sets = list(open_sets())
-    others = [line for line in (NOTES / "absent.txt").read_text(encoding="utf-8").splitlines() if line]
+    nowhere = [line for line in (NOTES / "absent.txt").read_text(encoding="utf-8").splitlines() if line]
     if args.locomo:
         for name, files, questions in conversations(args.locomo):
             sets.append(Set(name, files, tuple(Question(text, evidence) for text, evidence in questions)))
     if args.show == "quality":
         rows = [quality(given, args.encoder, args.policy) for given in sets]
     elif args.show == "calibration":
-        rows = [calibration(given, others, args.encoder) for given in sets]
+        rows = [calibration(given, nowhere, lives_elsewhere(given, sets), args.encoder) for given in sets]
     else:
         rows = list(variants(sets, args.encoder))
     print("\n".join(json.dumps(row, ensure_ascii=False) for row in rows) if args.json else table(rows))

@@ -38,7 +38,7 @@ _DEFAULT_COSINES = Cosines(answer_mean=0.278, answer_sd=0.158, other_mean=0.027,
 def for_encoder(name: str | None, cosines: Cosines | None = None) -> Calibration:
     """`name` as in Encoder.name, None or "none": lexical only. `cosines`: as measured by encoders.probe, None where they were not."""
     if name is None or name == "none":
-        return Calibration(slope=4.4, unknown=3.4, middle=-1.5, reach=1.5)
+        return Calibration(slope=4.4, unknown=3.4, middle=-1.8, reach=1.5)
     shift, scale = 0.0, None
     if name.startswith(DEFAULT):
         scale = 1.0

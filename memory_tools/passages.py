@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ MERGED = 600  # characters that blocks are joined up to
 CLOSE = 0.08  # of the best block's evidence: a neighbour as near to the best as that is read better in one piece
 NEAR_EQUAL = 0.33  # of the same: of blocks about the same thing the newer one goes first
 HORIZON = 16  # the best candidates, whatever the limit: these are compared with each other for what corrects what
+DEEP = 1000  # the best candidates, among which near-duplicates are looked for
 MISSES = 3  # texts that turn out not to be duplicates before the search for more is given up
 
 
@@ -63,20 +65,20 @@ def pick(corpus: Corpus, scored: Scored, *, limit: int, min_score: float, text: 
 
 def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf) -> Iterator[Passage]:
     usable = np.flatnonzero(np.isfinite(scored.score) & (scored.relevance >= min_score))
-    # Of equals the newer one, then the one that comes first.
-    order = usable[np.lexsort((usable, -corpus.day[usable], -scored.score[usable]))]
-    if not order.size:
+    if not usable.size:
         return
+    best, rest = _split(scored, usable)
+    best = _sorted(corpus, scored, best)
     likeness = Likeness(lambda position: text(position, position))
-    sequence, differs = _newer_first(corpus, scored, order, likeness, NEAR_EQUAL * scored.evidence)
+    sequence, differs = _newer_first(corpus, scored, best, likeness, NEAR_EQUAL * scored.evidence)
     open_ = np.zeros(len(corpus), dtype=np.bool_)
-    open_[order] = True
+    open_[usable] = True
     ceiling = 1.0
-    for position in sequence:
+    for position in chain(sequence, _later(corpus, scored, rest)):
         if not open_[position]:
             continue
         open_[position] = False
-        twins = _twins(corpus, scored, order[open_[order]], position, likeness, differs.get(position, ()))
+        twins = _twins(corpus, scored, best[open_[best]], position, likeness, differs.get(position, ()))
         open_[twins] = False
         first, last = _extent(corpus, scored, open_, position, text, CLOSE * scored.evidence)
         open_[first : last + 1] = False
@@ -94,6 +96,24 @@ def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf) ->
             similar=len(twins),
             differs=differs.get(position, ()),
         )
+
+
+def _split(scored: Scored, usable: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The DEEP best, and what ties with the last of them, apart from the rest, which is hardly ever looked at."""
+    if usable.size <= DEEP:
+        return usable, usable[:0]
+    scores = scored.score[usable]
+    least = np.partition(scores, usable.size - DEEP)[usable.size - DEEP]
+    return usable[scores >= least], usable[scores < least]
+
+
+def _sorted(corpus: Corpus, scored: Scored, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By falling score; of equals the newer one, then the one that comes first."""
+    return positions[np.lexsort((positions, -corpus.day[positions], -scored.score[positions]))]
+
+
+def _later(corpus: Corpus, scored: Scored, rest: NDArray[np.int64]) -> Iterator[int]:
+    yield from _sorted(corpus, scored, rest).tolist()  # sorted when the first of them is asked for
 
 
 def _newer_first(
