@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory_tools import calibration, dates, passages, search, traits
-from memory_tools.encoders import Encoder
+from memory_tools.encoders import Encoder, open_encoder
 from memory_tools.searched import searched_text
 from memory_tools.sections import parse
 from memory_tools.tokens import tokenize
 
+NOTES = Path(__file__).parent.parent / "benchmarks" / "notes"
+SETS = ["en-work", "zh-work", "talk", "tongues"]
 NOW = datetime(2026, 3, 20, 12, 0)
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -106,3 +110,17 @@ class Notes:
     def answers(self, *phrasings: str, limit: int = 10, min_score: float = 0.0) -> list[str]:
         """The texts found, best first."""
         return [self.shown(p) for p in self.search(*phrasings, limit=limit, min_score=min_score)]
+
+
+def open_set(name: str, encoder: str) -> tuple[Notes, list[tuple[str, list[int]]]]:
+    """The notes of a set, and its questions with the positions of the blocks that answer them."""
+    folder = NOTES / name
+    notes = Notes({p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in folder.rglob("*.md")}, open_encoder(encoder))
+    questions = []
+    for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines():
+        asked = json.loads(line)
+        texts = [notes.text(i, i) for i in range(len(notes.corpus))]
+        answers = [i for i, text in enumerate(texts) if not notes.corpus.heading[i] and any(part in text for part in asked["evidence"])]
+        assert answers, asked
+        questions.append((asked["q"], answers))
+    return notes, questions

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from notes import Notes
+from notes import NOTES, SETS, Notes, open_set
 from numpy.typing import NDArray
 
 from memory_tools.calibration import for_encoder
-from memory_tools.encoders import Cosines, open_encoder
+from memory_tools.encoders import Cosines
 
-NOTES = Path(__file__).parent.parent / "benchmarks" / "notes"
-SETS = ["en-work", "zh-work", "talk", "tongues"]
 MIN_SCORE = 0.5
-
-
-def load(name: str, encoder: str) -> tuple[Notes, list[tuple[str, list[int]]]]:
-    """The notes of a set, and its questions with the positions of the blocks that answer them."""
-    folder = NOTES / name
-    notes = Notes({p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in folder.rglob("*.md")}, open_encoder(encoder))
-    questions = []
-    for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines():
-        asked = json.loads(line)
-        texts = [notes.text(i, i) for i in range(len(notes.corpus))]
-        answers = [i for i, text in enumerate(texts) if not notes.corpus.heading[i] and any(part in text for part in asked["evidence"])]
-        assert answers, asked
-        questions.append((asked["q"], answers))
-    return notes, questions
 
 
 @pytest.fixture(scope="module", params=["default", "none"])
 def measured(request: pytest.FixtureRequest) -> dict[str, tuple[Notes, list[tuple[str, list[int]]]]]:
-    return {name: load(name, request.param) for name in SETS}
+    return {name: open_set(name, request.param) for name in SETS}
 
 
 def test_most_evidence_that_is_found_at_all_passes_the_default_threshold(
@@ -85,7 +66,7 @@ class Squeezed(Notes):
 
 
 def test_an_encoder_with_another_scale_gets_nearly_the_same_order() -> None:
-    notes, questions = load("en-work", "default")
+    notes, questions = open_set("en-work", "default")
     squeezed = Squeezed(notes.files, notes.encoder)
     squeezed.encoder_name = "openai:http://localhost#squeezed"
     same = sum(int(np.argmax(notes.score(q).score)) == int(np.argmax(squeezed.score(q).score)) for q, _ in questions)
