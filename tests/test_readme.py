@@ -139,6 +139,14 @@ def test_every_option_that_a_page_shows_exists(page: Path) -> None:
         assert not unknown, f"{page.name}: {line}"
 
 
+@pytest.mark.parametrize("page", [ROOT / "SKILL.md", *sorted((ROOT / "skill").glob("*.md"))], ids=lambda page: page.name)
+def test_every_command_that_the_skill_teaches_runs(page: Path, workspace: Path, environment: dict[str, str]) -> None:
+    (workspace / "guideline.md").write_text("Ask for ten results; more time out.\n", encoding="utf-8")
+    for block in blocks("bash", page.read_text(encoding="utf-8")):
+        done = subprocess.run(["bash", "-ec", block], capture_output=True, text=True, cwd=workspace, env=environment, encoding="utf-8")
+        assert done.returncode == 0, block + done.stderr
+
+
 @pytest.mark.slow
 def test_the_readmes_first_command_works_in_a_fresh_clone(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
