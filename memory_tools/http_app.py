@@ -171,8 +171,12 @@ def _add(tools: Tools, body: Body) -> tuple[render.Json, int]:
 
 def _summarize(tools: Tools, body: Body) -> tuple[render.Json, int]:
     report = tools(_text(body, "workspace_id")).summarize(_text(body, "tool_names"))
+    document: render.Json = dict(report.document())
+    if report.success or not report.failed:
+        return document, 200
     # Nothing but failures is an error of ours, told with the same document.
-    return dict(report.document()), 502 if report.failed and not report.success else 200
+    causes = "; ".join(f"{f.tool_name}: {f.reason}" for f in report.failed)
+    return document | render.error_document(Unavailable(causes, "the guidelines are as before; try again")), 502
 
 
 def _text(body: Body, name: str) -> str | None:

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memory_tools.errors import InvalidInput
+from memory_tools.errors import InvalidInput, TooLarge
 from memory_tools.judge_rules import completed, evaluate
 from memory_tools.judge_values import Evaluation, Failure, Judge
 from memory_tools.tool_files import Calls, Entry, entry
 from memory_tools.tool_input import read_call
-from memory_tools.tool_records import Refused, ToolCall, call_hash, clean_value, shortened
+from memory_tools.tool_records import Advice, Refused, ToolCall, call_hash, clean_value, shortened
 
 STUCK_S = 900.0  # a call that "a judge is at" for so long was left behind by a process that ended
+MAX_CALLS = 10_000  # in one request
 
 Key = tuple[str, str]
 
@@ -43,6 +44,8 @@ def ready(calls: Sequence[Mapping[str, object]], now: datetime) -> Batch:
     """Check, mask and name each call. Raises InvalidInput for a request of the wrong form; refuses what cannot be kept under its name."""
     if isinstance(calls, str | bytes | Mapping) or not isinstance(calls, Sequence):
         raise InvalidInput("tool_call_results: expected a list of calls")
+    if len(calls) > MAX_CALLS:
+        raise TooLarge(f"tool_call_results: {len(calls):,} calls, at most {MAX_CALLS:,} in one request")
     by_tool: dict[str, list[ToolCall]] = {}
     refused: list[Refused] = []
     masked = 0
@@ -133,3 +136,10 @@ def _with(call: ToolCall, said: Evaluation | Failure, since: float) -> ToolCall:
         return replace(call, waiting=mask(said.reason).text[:500] or "the judge failed", since=since)
     found = completed(call, said)
     return replace(call, summary=mask(found.summary).text, evaluation=mask(found.evaluation).text, score=found.score, waiting="", since=0.0)
+
+
+def masked_advice(parameters: Mapping[str, Advice]) -> dict[str, Advice]:
+    """A judge's advice without secrets: a model may repeat what it was shown."""
+    from memory_tools.masking import mask_value
+
+    return {n: Advice(mask_value(a.recommended).value, mask_value(a.avoid).value) for n, a in parameters.items()}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from memory_tools.config import Config
 from memory_tools.errors import Forbidden, InvalidInput, NotFound
+from memory_tools.tool_files import one_line
 from memory_tools.tool_names import split_names, workspace_folder
 from memory_tools.tool_records import TIME_FORMAT, ToolCall, ToolMemory, figures_text, marked, statistics_of
 from memory_tools.tool_settings import ToolSettings, settings_of
@@ -200,6 +201,7 @@ class ToolMemoryStore:
         """Write a guideline, and only then mark its calls. The reason why nothing was written, "" if it was."""
         from memory_tools.judge_values import Failure, checked_guideline
         from memory_tools.masking import mask
+        from memory_tools.tool_entries import masked_advice
         from memory_tools.tool_files import entry
 
         if isinstance(answer, Failure):
@@ -214,7 +216,7 @@ class ToolMemoryStore:
             loaded = self.folder.load(request.tool_name)
             if loaded.problem:
                 return loaded.problem
-            loaded = self.folder.save_page(loaded, now, author, text, answer.parameters)
+            loaded = self.folder.save_page(loaded, now, author, text, masked_advice(answer.parameters))
             entries = [entry(marked(e.call)) if e.call is not None and e.call.key in looked_at else e for e in loaded.calls.entries]
             self.folder.save_calls(loaded, entries, ())
         return ""
@@ -251,12 +253,12 @@ class ToolMemoryStore:
                 problem = e.message
             found = loaded is not None and loaded.exists and not (problem and loaded.page is not None)
             if problem or not found:
-                log.warning("tool %s: %s", name, problem or f"not found in workspace {self.folder.workspace_id}")
+                log.warning("tool %s: %s", one_line(name), problem or f"not found in workspace {self.folder.workspace_id}")
             warnings += [problem] if problem else []
             (existing if found else missing).append(name)
             if found and loaded is not None and memories is not None:
                 memories.append(memory := self.folder.memory(loaded))
-                log.info("matched %s memory_id=%s total_calls=%d", name, memory.memory_id, len(memory.calls))
+                log.info("matched %s memory_id=%s total_calls=%d", one_line(name), memory.memory_id, len(memory.calls))
         return tuple(existing), tuple(missing), tuple(warnings)
 
     # --- figures -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from memory_tools.errors import InvalidInput
+from memory_tools.errors import InvalidInput, TooLarge
 
 # Lower case only: `Search` and `search` must not meet on a file system that ignores case.
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*")
@@ -17,6 +17,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MAX_PLAIN = 64
 _MAX_WORDS = 40  # characters that stay readable in a name that had to be changed
 OWN = "default"
+MAX_NAMES = 1_000  # in one request
 
 
 def file_stem(tool_name: str) -> str:
@@ -38,7 +39,10 @@ def split_names(names: str | Sequence[str] | None) -> tuple[str, ...]:
     parts = names.split(",") if isinstance(names, str) else names
     if not all(isinstance(p, str) for p in parts):
         raise InvalidInput("tool_names: expected names as text")
-    return tuple(dict.fromkeys(stripped for p in parts if (stripped := p.strip())))
+    found = tuple(dict.fromkeys(stripped for p in parts if (stripped := p.strip())))
+    if len(found) > MAX_NAMES:
+        raise TooLarge(f"tool_names: {len(found):,} names, at most {MAX_NAMES:,} in one request")
+    return found
 
 
 def workspace_folder(root: Path, workspace_id: str | None) -> tuple[Path, str]:

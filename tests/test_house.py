@@ -29,7 +29,7 @@ ORDER = (
     ("credit", "naming", "archived", "archive", "upkeep", "checking"),
     ("tool_names", "tool_settings", "tool_records", "tool_input", "tool_files", "tool_store", "tool_usage", "tool_reports", "tool_stats"),
     ("judge_values", "judge_features", "judge_causes", "judge_errors", "judge_guideline", "judge_prompts", "judge_answers"),
-    ("judge_rules", "judge_openai", "judge", "judge_sampling", "tool_entries", "tool_memory", "tool_answers", "tool_agent"),
+    ("judge_rules", "judge_openai", "judge", "judge_sampling", "tool_entries", "tool_memory", "tool_answers", "tool_agent", "tool_check"),
     # the one module that knows all the stages
     ("ask", "recall", "note_entry", "workspace", "memory", "defaults", "__init__"),
     ("skill", "watch_folders", "watch_events", "watch", "bench"),

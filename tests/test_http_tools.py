@@ -374,6 +374,7 @@ def test_a_judge_that_fails_is_an_error_and_loses_nothing(tmp_path: Path) -> Non
         failed = server.post("summary_tool_memory", {"tool_names": "a"})
         assert failed.status_code >= 500
         assert failed.json()["success"] is False
+        assert "401" in failed.json()["error"]["message"]
         assert failed.json()["answer"] == "Successfully processed 1 tool memories: 0 summarized, 0 skipped, 1 failed (already up-to-date)"
         (memory,) = failed.json()["metadata"]["memory_list"]
         assert (memory["tool_call_results"], len(memory["metadata"]["pending_calls"])) == ([], 1)

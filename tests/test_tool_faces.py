@@ -52,7 +52,7 @@ def test_a_search_finds_a_guideline_and_what_a_person_wrote_beside_it(workspace:
         page.write_text(page.read_text(encoding="utf-8") + "\n## Proxy\n\nThe crimson proxy needs a certificate.\n", encoding="utf-8")
         found = memory.search("web_search max_results pitfalls").results[0]
         assert (found.path, found.source) == ("memory/tools/web_search.md", "tools")
-        assert found.success_rate == pytest.approx(0.6667)
+        assert found.success_rate == pytest.approx(2 / 3)
         own = memory.search("crimson proxy certificate").results[0]
         assert own.address == "memory/tools/web_search.md#proxy"
         assert "<!--" not in "".join(r.snippet for r in memory.search("web_search guideline memory-tools").results)

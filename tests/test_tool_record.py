@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_tools.errors import InvalidInput
+from memory_tools.errors import InvalidInput, TooLarge
 from memory_tools.tool_input import read_call, read_time
 from memory_tools.tool_memory import ToolMemoryStore
 from memory_tools.tool_names import file_stem, split_names, workspace_folder
@@ -315,6 +315,14 @@ def test_names_are_split_trimmed_and_asked_once() -> None:
 def test_an_id_that_could_leave_its_folder_is_refused(tmp_path: Path, bad: str) -> None:
     with pytest.raises(InvalidInput, match="workspace_id"):
         ToolMemoryStore(tmp_path).of_workspace(bad)
+
+
+def test_requests_are_bounded(tmp_path: Path) -> None:
+    with pytest.raises(TooLarge):
+        ToolMemoryStore(tmp_path).retrieve(",".join(f"t{n}" for n in range(1_001)))
+    with pytest.raises(TooLarge):
+        ToolMemoryStore(tmp_path).record([CALL] * 10_001)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_workspaces_are_apart(tmp_path: Path) -> None:
