@@ -68,6 +68,8 @@ def planned(engine: Engine, credit: Credit, settings: Settings) -> archive.Plan:
 
 def move(engine: Engine, credit: Credit, settings: Settings) -> archive.Done:
     """Archive what is planned; histories move along with their sections."""
+    # An entry as a person or an older file writes it names an address alone, and that is about to change: it gets its id and traces first.
+    recalculate(engine, credit, settings)
     plan = planned(engine, credit, settings)
     done = archive.apply(engine.config.workspace, plan, datetime.now(engine.config.zone()))
     recalculate(engine, credit, settings)
