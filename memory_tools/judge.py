@@ -9,7 +9,7 @@ from memory_tools.judge_values import Evaluation, Failure, Guideline, Judge, Sum
 from memory_tools.tool_records import ToolCall
 from memory_tools.tool_settings import ToolSettings
 
-__all__ = ["AgentJudge", "Evaluation", "Failure", "Guideline", "Judge", "SummaryRequest", "checked_guideline", "open_judge"]
+__all__ = ["AbsentJudge", "AgentJudge", "Evaluation", "Failure", "Guideline", "Judge", "SummaryRequest", "checked_guideline", "open_judge"]
 
 NAMES = ("rules", "openai", "agent")
 
@@ -25,6 +25,22 @@ class AgentJudge:
 
     def summarize(self, requests: Sequence[SummaryRequest]) -> list[Guideline | Failure]:
         return [Failure("the calling agent writes it: `tool summarize --prompt` says what to ask, `--apply` stores it") for _ in requests]
+
+
+class AbsentJudge:
+    """Stands in for one that cannot be used (no client, no model, no key): nothing is lost, and the reason is told with each call."""
+
+    instant = True
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self._failure = Failure(reason)
+
+    def evaluate(self, calls: Sequence[ToolCall], earlier: Sequence[ToolCall]) -> list[Evaluation | Failure]:
+        return [self._failure for _ in calls]
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[Guideline | Failure]:
+        return [self._failure for _ in requests]
 
 
 def open_judge(judge: str | Judge | None, settings: ToolSettings) -> Judge:

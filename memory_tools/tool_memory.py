@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_tools.config import Config
-from memory_tools.errors import Forbidden, InvalidInput, NotFound
+from memory_tools.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from memory_tools.tool_files import one_line
 from memory_tools.tool_names import split_names, workspace_folder
 from memory_tools.tool_records import TIME_FORMAT, ToolCall, ToolMemory, figures_text, marked, statistics_of
@@ -288,10 +288,12 @@ class ToolMemoryStore:
             return judge
         name = judge or self._settings.judge
         if name not in self._judges:
-            from memory_tools.judge import open_judge
+            from memory_tools.judge import AbsentJudge, open_judge
 
-            # Kept: its pace holds over all requests.
-            self._judges[name] = open_judge(name, self._settings)
+            try:  # kept: its pace holds over all requests
+                self._judges[name] = open_judge(name, self._settings)
+            except Unavailable as e:
+                return AbsentJudge(name, f"{e.message} ({e.hint})")
         return self._judges[name]
 
     def now(self) -> datetime:

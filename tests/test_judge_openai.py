@@ -235,6 +235,15 @@ def test_choosing_a_judge(tmp_path: Path) -> None:
         open_judge("openai", ToolSettings())
 
 
+def test_a_judge_that_is_not_set_up_loses_no_call(tmp_path: Path) -> None:
+    tools = ToolMemoryStore(tmp_path, ToolSettings(judge="openai"))
+    report = tools.record([CALL])
+    assert (report.added, report.pending) == (1, 1)
+    assert "no model is configured (set MEMORY_TOOLS_LLM_MODEL" in report.pending_reasons[0]
+    assert "no model" in tools.summarize("web_search").failed[0].reason
+    assert tools.summarize("web_search", judge="rules").summarized == ("web_search",)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
