@@ -44,8 +44,9 @@ def _entries(engine: Engine, credit: Credit) -> Mapping[str, scores.Entry]:
 
 
 def table(engine: Engine, credit: Credit, settings: Settings) -> ScoreTable:
-    address = {id: address for address, id in engine.sections().ids.items()}
-    entries = {address[id]: entry for id, entry in _entries(engine, credit).items() if id in address}
+    entries = _entries(engine, credit)
+    address = {trace.id: trace.address for trace in engine.sections().traces()}  # `ids` would hold former addresses as well
+    entries = {address[id]: entry for id, entry in entries.items() if id in address}
     return ScoreTable(standing.table(entries, datetime.now(UTC), settings))
 
 

@@ -152,3 +152,21 @@ def test_a_persons_word_takes_the_place_of_a_hosts_guess(tmp_path: Path) -> None
         assert counted() == (before[0] + 1, before[1], before[2] + 1)
         _run(tmp_path, "feedback", "last", "1", "--outcome", "success", "--weight", "0.3")  # a late guess changes nothing
         assert counted() == (before[0] + 1, before[1], before[2] + 1)
+
+
+def test_scores_lists_a_memory_under_the_address_that_it_has_now(tmp_path: Path) -> None:
+    note = tmp_path / "MEMORY.md"
+    note.write_text(TWINS, encoding="utf-8")
+    _run(tmp_path, "feedback", "MEMORY.md#restart-the-queue", "--outcome", "success")
+    other = tmp_path / "memory" / "queue.md"
+    other.parent.mkdir(exist_ok=True)
+    note.rename(other)
+    _run(tmp_path, "sync")
+    other.rename(note)  # as git checkout brings it back: its address is a former one too
+    listed = _run(tmp_path, "scores")["memories"]
+    assert isinstance(listed, list)
+    assert [m["address"] for m in listed] == ["MEMORY.md#restart-the-queue"]
+    note.write_text(TWINS.replace("## Restart the queue\n", "## Restart it\n"), encoding="utf-8")
+    listed = _run(tmp_path, "scores")["memories"]  # the first to see the change
+    assert isinstance(listed, list)
+    assert [m["address"] for m in listed] == ["MEMORY.md#restart-it"]
