@@ -24,7 +24,7 @@ OUTCOMES = {"success": True, "failure": False, "unknown": None}
 @click.option("--threshold", type=float, metavar="X", help="Least utility, 0 to 1 (0.5).")
 @click.option("--strict", is_flag=True, help="What passes, or nothing: no second, broader attempt.")
 @click.option("--include-archive", is_flag=True, help="Search archived memories too.")
-@click.option("--explain", is_flag=True, help="Show also what was left out, and why.")
+@click.option("--explain", is_flag=True, help="Show how each result was scored, what was left out, and why.")
 @click.pass_obj
 def search(
     session: Session,

@@ -10,7 +10,7 @@ from memory_tools.cli_session import Session, Verb, VerbGroup, verb
 
 
 @click.group(cls=VerbGroup, invoke_without_command=True)
-@click.option("--tune", is_flag=True, help="Suggest weights and threshold from the outcomes so far; nothing is written.")
+@click.option("--tune", is_flag=True, help="Suggest a threshold from the outcomes so far; nothing is written.")
 @click.pass_context
 def scores(ctx: click.Context, tune: bool) -> None:
     """List what each memory has been worth, most useful first.

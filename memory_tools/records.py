@@ -203,7 +203,6 @@ class Report:
     warnings: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
-    explain: Mapping[str, object] | None = None
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)

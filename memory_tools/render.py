@@ -152,8 +152,6 @@ def _report(record: Report) -> Json:
     }
     if record.dropped:
         out["dropped"] = _value(record.dropped)
-    if record.explain is not None:
-        out["explain"] = _value(record.explain)
     return out
 
 

@@ -70,8 +70,6 @@ def _report(record: Report, console: Console) -> None:
         console.print(Text(render_text.nothing(record), style="bold yellow"))
     for dropped in record.dropped:
         console.print(Text(f"not shown: {render_text.left_out(dropped)}", style="dim"))
-    for name, value in (record.explain or {}).items():
-        console.print(Text(f"{name}: {one_line(str(value))}", style="dim"))
     _notes([w for w in record.warnings if not w.startswith(render_text.NOTHING)], record.degraded, console)
 
 
@@ -99,6 +97,8 @@ def _result(place: int, result: Result, query: str, console: Console) -> None:
         console.print(Text(f"    {count(result.similar, 'near-duplicate')} left out", style="dim"))
     if result.differs:
         console.print(Text(f"    older memories say otherwise: {', '.join(map(one_line, result.differs))}", style="yellow"))
+    if result.explain:
+        console.print(Padding(Text(render_text.explained(result.explain), style="dim"), (0, 0, 0, 4)))
     console.print()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 
 from memory_tools.errors import MemoryToolsError
@@ -90,6 +90,21 @@ def left_out(dropped: Dropped) -> str:
     return f"{one_line(dropped.citation)}  relevance {dropped.relevance:.2f}, utility {dropped.utility:.2f}: {one_line(dropped.reason)}"
 
 
+def explained(explain: Mapping[str, object]) -> str:
+    """`weights recency 0.3, success rate 0.4, relevance 0.3; policy balanced; score 0.76`. The inputs stand with the utility already."""
+    return one_line("; ".join(f"{_words(name)} {_told(value)}" for name, value in explain.items() if name != "inputs"))
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _told(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_words(str(name))} {_told(part)}" for name, part in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
@@ -114,10 +129,10 @@ def _report(record: Report) -> Iterable[str]:
             yield f"   {count(result.similar, 'near-duplicate')} left out"
         if result.differs:
             yield f"   older memories say otherwise: {', '.join(map(one_line, result.differs))}"
+        if result.explain:
+            yield f"   explained: {explained(result.explain)}"
     dropped = [f"- {left_out(one)}" for one in record.dropped]
     yield from (["", "Not shown:", *dropped] if dropped else [])
-    if record.explain is not None:
-        yield from ("", "Explained:", *(f"- {name}: {one_line(str(value))}" for name, value in record.explain.items()))
     notes = [f"warning: {one_line(warning)}" for warning in record.warnings if not warning.startswith(NOTHING)]
     notes += [f"degraded: {one_line(code)}" for code in record.degraded]
     yield from (["", *notes] if notes else [])

@@ -49,6 +49,17 @@ def in_colour(record: object) -> str:
 # --- documents -------------------------------------------------------------------
 
 
+def test_explain_tells_a_person_what_the_policy_did_with_each_result() -> None:
+    told = {"weights": {"recency": 0.3, "success_rate": 0.4}, "inputs": {"recency": 0.3}, "policy": "balanced", "score": 0.81, "q": None}
+    report = replace(REPORT, results=(replace(RESULT, explain=told),))
+    expected = "weights recency 0.3, success rate 0.4; policy balanced; score 0.81; q None"
+    assert f"   explained: {expected}" in (render_text.plain(report) or [])
+    out = io.StringIO()
+    render_terminal.show(report, out, str)
+    assert expected in " ".join(out.getvalue().split())
+    assert "explained" not in "\n".join(render_text.plain(REPORT) or [])
+
+
 def test_a_search_is_the_documented_json() -> None:
     assert render.document(REPORT) == {
         "results": [
