@@ -86,6 +86,13 @@ def test_the_example_of_a_scores_file_is_read(workspace: Path, environment: dict
     assert (workspace / "memory" / "utility-scores.json").read_text(encoding="utf-8") == example
 
 
+def test_every_field_that_may_stand_in_a_scores_file_is_explained() -> None:
+    from memory_tools.score_values import KNOWN
+
+    table = README.partition("| field | meaning |")[2].partition("\n\n")[0]
+    assert {field for field in KNOWN if f"`{field}`" not in table} == set()
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")], ids=lambda page: page.name)
 def test_the_examples_of_a_page_hold(page: Path) -> None:
     failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
