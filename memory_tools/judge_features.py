@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from memory_tools.tool_files import one_line
 from memory_tools.tool_records import Advice, Json, ToolCall
 
 SUPPORT = 3  # calls on each side, or nothing can be told
@@ -66,6 +68,16 @@ def is_option(value: object) -> bool:
     )
 
 
+def finite(value: object) -> float | None:
+    """A number as such; None for anything else, and for what no comparison can use."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
+
+
 def number(value: float) -> str:
     return f"{value:g}" if abs(value) < 1e6 else f"{value:,.0f}"
 
@@ -82,10 +94,15 @@ def _flat(given: Json) -> Row:
     out: dict[str, object] = {}
     for name, value in given.items() if isinstance(given, dict) else ():
         if isinstance(value, dict):
-            out.update({f"{name}.{inner}": v for inner, v in value.items() if not isinstance(v, dict)})
+            out.update({_name(f"{name}.{inner}"): v for inner, v in value.items() if not isinstance(v, dict)})
         else:
-            out[str(name)] = value
+            out[_name(str(name))] = value
     return out
+
+
+def _name(name: str) -> str:
+    """A parameter's name as it may stand between backticks."""
+    return one_line(name.replace("`", "'"))[:80]
 
 
 def _values(name: str, values: Sequence[object]) -> Iterator[Feature]:
@@ -107,7 +124,7 @@ def _values(name: str, values: Sequence[object]) -> Iterator[Feature]:
 
 def _bounds(name: str, values: Sequence[object]) -> Iterator[Feature]:
     """Is the number above this?"""
-    numbers = [float(v) if isinstance(v, int | float) and not isinstance(v, bool) else None for v in values]
+    numbers = [finite(v) for v in values]
     for low, high in _cuts([n for n in numbers if n is not None]):
         holds = tuple(n is not None and n >= high for n in numbers)
         words, others = f"`{name}` from {number(high)} up", f"`{name}` up to {number(low)}"
@@ -153,7 +170,7 @@ def _cuts(numbers: Sequence[float]) -> list[tuple[float, float]]:
 def all_bounds(name: str, rows: Sequence[Row]) -> list[Feature]:
     """Every cut of a number, to say a bound exactly once it is known that there is one."""
     values = [row.get(name, ABSENT) for row in rows]
-    numbers = sorted({float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
+    numbers = sorted({n for v in values if (n := finite(v)) is not None})
     out: list[Feature] = []
     for low, high in itertools.pairwise(numbers):
         out += [
@@ -165,9 +182,8 @@ def all_bounds(name: str, rows: Sequence[Row]) -> list[Feature]:
 
 
 def _side(value: object, low: float, high: float) -> object:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    return high if value >= high else low
+    found = finite(value)
+    return value if found is None else high if found >= high else low
 
 
 def _key(value: object) -> str:

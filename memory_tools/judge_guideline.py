@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from memory_tools.judge_causes import Cause, Slow, causes, slow
 from memory_tools.judge_errors import brief, error_kind, reported_error
-from memory_tools.judge_features import Row, is_option, number, rows_of, shown
+from memory_tools.judge_features import Row, finite, is_option, number, rows_of, shown
 from memory_tools.judge_values import Guideline, SummaryRequest
 from memory_tools.tool_files import one_line
 from memory_tools.tool_records import Advice, Json, ToolCall
@@ -79,7 +79,7 @@ def _advice(calls: Sequence[ToolCall], rows: Sequence[Row], good: Sequence[bool]
 
 def _usual(values: Sequence[object]) -> Json:
     """The range of numbers, or the few options, that calls used; None for free text."""
-    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    numbers = [v for v in values if isinstance(v, int | float) and finite(v) is not None]
     if values and len(numbers) == len(values):
         return {"min": min(numbers), "max": max(numbers)} if len(set(numbers)) > 1 else [numbers[0]]
     options = Counter(v if isinstance(v, str) else repr(v) for v in values if is_option(v))

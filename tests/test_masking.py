@@ -382,8 +382,8 @@ def test_a_value_nested_too_deep_is_refused() -> None:
      "ghp_", "Bearer ", "cookie: a=", "authorization:", "AKIA" + "A" * 16, "login x password ", '"', "\\", '\\"', "密码", "key-",
      "mysql -", ".", "=", " ", "\u0301", "\ufdfa", "token=", "pat", "MMMM", "sig=", "--token "],
 )  # fmt: skip
-def test_half_a_megabyte_of_one_thing_is_masked_in_bounded_time(piece: str) -> None:
-    text = (piece * (500_000 // len(piece) + 1))[:500_000]
+def test_a_long_text_of_one_thing_is_masked_in_bounded_time(piece: str) -> None:
+    text = (piece * (200_000 // len(piece) + 1))[:200_000]
     assert len(mask(text).text) > 0
 
 
