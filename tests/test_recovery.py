@@ -1,0 +1,221 @@
+"""Everything derived comes back by itself: each of its files deleted, cut, replaced by garbage or by an old version, open or closed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import faulty
+import pytest
+
+from memory_tools import Memory
+from memory_tools.index import Index
+
+NEWEST = "the spare key hangs behind the boiler"
+WHERE = "memory/2026-03-05.md#1640"
+
+
+def _deleted(path: Path, old: Path) -> None:
+    path.unlink()
+
+
+def _emptied(path: Path, old: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _cut(path: Path, old: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def _garbage(path: Path, old: Path) -> None:
+    path.write_bytes(bytes(n * 31 % 251 for n in range(max(64, path.stat().st_size))))
+
+
+def _older(path: Path, old: Path) -> None:
+    shutil.copy(old, path)
+
+
+def _replaced(path: Path, old: Path) -> None:
+    """As a synchronising program does it: another file of that name."""
+    shutil.copy(old, path.with_name("incoming"))
+    path.with_name("incoming").replace(path)
+
+
+DAMAGES = (_deleted, _emptied, _cut, _garbage, _older, _replaced)
+each_damage = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__.strip("_"))
+
+
+def prepared(root: Path, encoder: str) -> Path:
+    """A workspace with an index, all its derived files; a folder with older versions of each comes out."""
+    faulty.make(root)
+    with faulty.opened(root, encoder) as memory:
+        memory.sync()
+        memory.search(faulty.ASKED)
+        memory.tool_memories("web_search")
+    old = root.parent / "old"
+    shutil.copytree(root / ".memory-tools", old)
+    note = root / "memory" / "2026-03-05.md"
+    note.write_text(note.read_text(encoding="utf-8") + f"\n## 16:40\n\n- {NEWEST}\n", encoding="utf-8")
+    with faulty.opened(root, encoder) as memory:
+        memory.sync()
+    return old
+
+
+def derived(root: Path) -> list[str]:
+    return sorted(p.name for p in (root / ".memory-tools").iterdir() if p.is_file() and not p.name.endswith(".lock"))
+
+
+def whole(memory: Memory, root: Path) -> None:
+    """It answers with the old and the newest, status asks itself, and check is clean or heals."""
+    assert memory.search(faulty.ASKED)[0].address == faulty.ANSWER
+    assert memory.search("where does the spare key hang")[0].address == WHERE
+    status = memory.status()
+    assert not [w for w in status.warnings if "does not find itself" in w]
+    assert (status.files, status.sections) == (4, 9)
+    memory.check(fix=True)
+    report = memory.check()
+    assert report.ok, report.findings
+    assert memory.search("where does the spare key hang")[0].address == WHERE
+    memory.feedback(faulty.DEPLOY, event_id="e1")
+    memory.feedback(faulty.DEPLOY, event_id="e1")
+    assert faulty.look(root).counts[faulty.DEPLOY] == (6, 5)
+
+
+@pytest.mark.parametrize("encoder", ["none", "default"])
+@each_damage
+def test_a_derived_file_damaged_between_two_processes_comes_back(
+    tmp_path: Path, damage: Callable[[Path, Path], None], encoder: str
+) -> None:
+    old = prepared(tmp_path / "made", encoder)
+    names = derived(tmp_path / "made")
+    assert {"current", "index-1.db", "recalls.jsonl"} <= set(names)
+    for name in names:
+        root = tmp_path / "ws"
+        shutil.copytree(tmp_path / "made", root)
+        if (old / name).exists():
+            damage(root / ".memory-tools" / name, old / name)
+        try:
+            with faulty.opened(root, encoder) as memory:
+                whole(memory, root)
+        except BaseException as e:
+            e.add_note(name)
+            raise
+        shutil.rmtree(root)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
+@pytest.mark.parametrize("encoder", ["none", "default"])
+@pytest.mark.parametrize("damage", [_deleted, _garbage, _replaced], ids=["deleted", "garbage", "replaced"])
+def test_a_derived_file_damaged_under_a_running_process_comes_back(
+    tmp_path: Path, damage: Callable[[Path, Path], None], encoder: str
+) -> None:
+    old = prepared(tmp_path / "made", encoder)
+    for name in derived(tmp_path / "made"):
+        if not (old / name).exists():
+            continue
+        root = tmp_path / "ws"
+        shutil.copytree(tmp_path / "made", root)
+        try:
+            with faulty.opened(root, encoder) as memory:
+                assert memory.search(faulty.ASKED)
+                damage(root / ".memory-tools" / name, old / name)
+                whole(memory, root)
+        except BaseException as e:
+            e.add_note(name)
+            raise
+        shutil.rmtree(root)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open folder cannot be removed there")
+@pytest.mark.parametrize("encoder", ["none", "default"])
+def test_the_whole_index_deleted_under_a_running_process_is_made_again(tmp_path: Path, encoder: str) -> None:
+    prepared(tmp_path / "ws", encoder)
+    with faulty.opened(tmp_path / "ws", encoder) as memory:
+        for _ in range(3):
+            assert memory.search(faulty.ASKED)
+            shutil.rmtree(tmp_path / "ws" / ".memory-tools")
+            assert memory.search("where does the spare key hang")[0].address == WHERE
+        whole(memory, tmp_path / "ws")
+
+
+def test_a_vectors_file_cut_off_under_a_running_process_does_not_end_it(tmp_path: Path) -> None:
+    """A mapped file that shrinks ends a process that reads behind its end (SIGBUS)."""
+    prepared(tmp_path / "ws", "default")
+    code = (
+        "import sys\nfrom pathlib import Path\nsys.path.insert(0, sys.argv[2])\nimport faulty\nroot = Path(sys.argv[1])\n"
+        "with faulty.opened(root, 'default') as memory:\n"
+        "    memory.search(faulty.ASKED)\n"
+        "    for path in (root / '.memory-tools').glob('vectors-*.i8'):\n"
+        "        path.open('r+b').truncate(0)\n"
+        "    assert memory.search(faulty.ASKED)[0].address == faulty.ANSWER\n"
+        "    memory.check(fix=True)\n"
+        "    assert memory.check().ok\n"
+    )
+    here = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "ws"), str(here)], capture_output=True, text=True, timeout=60, cwd=here.parent)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM postings",
+        "DELETE FROM blocks WHERE id % 2",
+        "DELETE FROM sections",
+        "DELETE FROM files",
+        "UPDATE sections SET text = 'x' || text",
+        "UPDATE files SET hash = 'other', size = size + 1",
+        "DELETE FROM meta",
+        "DROP TABLE postings",
+        "DROP TABLE meta",
+        "UPDATE meta SET value = 'none' WHERE key = 'versions'",
+    ],
+)
+def test_an_index_that_says_other_things_than_the_files_is_found_and_healed(tmp_path: Path, statement: str) -> None:
+    prepared(tmp_path / "ws", "none")
+    connection = sqlite3.connect(tmp_path / "ws" / ".memory-tools" / "index-1.db")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with faulty.opened(tmp_path / "ws") as memory:
+        memory.check(fix=True)
+        whole(memory, tmp_path / "ws")
+
+
+def test_status_asks_the_index_a_question_that_it_must_answer(tmp_path: Path) -> None:
+    prepared(tmp_path / "ws", "none")
+    with faulty.opened(tmp_path / "ws") as memory:
+        assert not memory.status().warnings
+        memory._engine.index.connection.execute("DELETE FROM postings")
+        said = [w for w in memory.status().warnings if "does not find itself" in w]
+        assert said
+        assert "check --fix" in said[0]
+        memory.check(fix=True)
+        assert not memory.status().warnings
+
+
+def test_what_no_version_of_ours_wrote_is_made_anew_and_told(tmp_path: Path) -> None:
+    prepared(tmp_path / "ws", "none")
+    (tmp_path / "ws" / ".memory-tools" / "index-1.db").write_bytes(b"SQLite format 3\0" + b"\7" * 4000)
+    with faulty.opened(tmp_path / "ws") as memory:
+        assert any("made anew" in w for w in memory.search(faulty.ASKED).warnings)
+        assert isinstance(memory._engine.index, Index)
+        whole(memory, tmp_path / "ws")
+
+
+def test_receipts_that_are_garbage_cost_pending_credit_and_nothing_else(tmp_path: Path) -> None:
+    prepared(tmp_path / "ws", "none")
+    (tmp_path / "ws" / ".memory-tools" / "recalls.jsonl").write_bytes(b"\0\xff{]\n" * 100 + b'{"recall":')
+    with faulty.opened(tmp_path / "ws") as memory:
+        recall = memory.search("where is the deploy script").recall
+        assert recall is not None
+        memory.feedback(1, recall=recall)
+        memory.feedback(1, recall=recall)
+    assert faulty.look(tmp_path / "ws").counts[faulty.DEPLOY] == (6, 5)
+    assert json.loads((tmp_path / "ws" / "memory" / "utility-scores.json").read_text(encoding="utf-8"))
