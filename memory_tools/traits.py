@@ -11,7 +11,7 @@ from memory_tools import date_words
 from memory_tools.records import Block, Section
 from memory_tools.tokens import tokenize
 
-VERSION = 2
+VERSION = 3
 
 QUESTION = 1  # ends in a question
 LABELLED = 2  # starts with a label: `- **Ann**: ...`, `Ann: ...`
@@ -22,8 +22,8 @@ TIMED = 8  # says when: a date, a weekday, "last week", "三月"
 LABEL_MARK = "\x1e"
 
 _LABEL = re.compile(
-    r"^\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(?:\[[ xX]\]\s+)?(?:\*\*|__)?"
-    r"([^\W\d_][^\n:：*`|]{0,39}?)(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?(?=\s)|：)"
+    r"^\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(?:\[[^\]\n]{1,30}\]\s*|\d{1,2}:\d\d(?::\d\d)?\s+(?:[-–]\s+)?)?(?:\*\*|__)?"  # item, time or box
+    r"([^\W\d_][^\n:：*`|()\[\]]{0,39}?)(?:\*\*|__)?(?:\s*\([^()\n]{1,20}\))?\s*(?:[:：](?:\*\*|__)?(?=\s)|：)"
 )
 _LABEL_WORDS = 4
 _ENDS_ASKING = re.compile(r"[?？]\s*(?:\[[^\]]*\]\s*)*[\"'”’)）」』]*\s*$")

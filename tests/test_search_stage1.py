@@ -164,6 +164,10 @@ def test_speakers_without_spaces_in_their_names_are_known() -> None:
     [
         (TALK["memory/2026-01-01.md"], True),
         ("# x\n\nAnn: Hi!\n\nBob: Hello.\n\nAnn: How are you?\n\nBob: Fine.\n", True),
+        ("# x\n\n- **Ann:** Hi!\n- **Bob:** Hello.\n- **Ann:** Fine.\n- **Bob:** Good.\n", True),
+        ("# x\n\n- [08:15] Ann: Hi!\n- [08:16] Bob: Hello.\n- 08:17 Ann: Fine.\n- 08:18 - Bob: Good.\n", True),
+        ("# x\n\n- Ann (08:15): Hi!\n- Bob (08:16): Hello.\n- Ann (08:17): Fine.\n- Bob: Good.\n", True),
+        ("# x\n\n- [ ] buy: a\n- [x] sell: b\n- [ ] lend: c\n- [ ] give: d\n", False),
         ("# x\n\n- user: a\n- assistant: b\n- user: c\n- assistant: d\n", True),
         ("# x\n\n- host: a\n- port: 1\n- user: b\n- password: c\n- path: d\n", False),
         ("# x\n\n- Note: a\n- Note: b\n- Note: c\n- Note: d\n", False),
