@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from memory_tools.tokens import STOP
 
@@ -54,8 +55,9 @@ def words_of(text: str) -> Words:
         return Words(words, frozenset(word for word in words if not word.isalpha()))
     content: set[str] = set()
     numbers: set[str] = set()
-    for run in _RUN.findall(text.lower()):
-        if run[0] in _HAN_NUMBERS or _UNSPACED.match(run):
+    runs, unspaced = _patterns()
+    for run in runs.findall(text.lower()):
+        if unspaced.match(run):
             pairs = [run[i : i + 2] for i in range(len(run) - 1)] or [run]
             content.update(pairs)
             numbers.update(pair for pair in pairs if not _HAN_NUMBERS.isdisjoint(pair))
@@ -67,7 +69,11 @@ def words_of(text: str) -> Words:
 
 
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7a3\U00020000-\U000323af"
-_UNSPACED = re.compile(f"[{_SPACELESS}]")
-_RUN = re.compile(f"[{_SPACELESS}]+|[^\\W{_SPACELESS}]+")
 _ASCII = re.compile("[a-z0-9_]+")
 _HAN_NUMBERS = frozenset("一二三四五六七八九十百千万两零〇半")
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Runs of letters with or without spaces between words; what the latter begin with. Compiled for the first text that is not ASCII."""
+    return re.compile(f"[{_SPACELESS}]+|[^\\W{_SPACELESS}]+"), re.compile(f"[{_SPACELESS}]")

@@ -13,7 +13,6 @@ _WHEN = re.compile(
     r"|(?:^|[.?!,;:¿])\s*(?:wann|quand|cuándo|quando|когда)\b"
     r"|\b(?:seit wann|bis wann|wie lange|depuis quand|desde cuándo|сколько времени)\b"
     r"|什么时候|何时|何時|几点|哪天|哪一天|多久|哪年|几月|几号|いつ|何日|何月|언제|며칠",
-    re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _PIECE = re.compile(r"\s+|[^\s]+")
@@ -22,7 +21,7 @@ _UNSPACED = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\U00020000-\U000323af]")
 
 def asks_when(text: str) -> bool:
     """Whether the answer is a time."""
-    return _WHEN.search(text) is not None
+    return _WHEN.search(text.lower()) is not None
 
 
 def names(text: str) -> list[list[str]]:
