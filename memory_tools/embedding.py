@@ -75,6 +75,8 @@ def fill(
             left -= len(texts)
         vectors = encoder.encode(list(texts.values()), "passage")
         with index.write() as connection:  # the matrix is written under the same lock, so no two processes take the same rows
+            if matrix.path != index.vectors_path():  # another process has another encoder by now: these vectors are not of its kind
+                break
             known = {h for h in texts if connection.execute("SELECT 1 FROM vectors WHERE hash = ?", (h,)).fetchone()}
             fresh = [i for i, h in enumerate(texts) if h not in known]
             if fresh:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -58,6 +59,8 @@ def one_at_a_time(method: Callable[Concatenate[H, P], R]) -> Callable[Concatenat
             try:
                 return method(self, *args, **kwargs)
             except sqlite3.DatabaseError as e:
+                if isinstance(e, sqlite3.OperationalError) and "locked" in str(e):  # in use, not damaged
+                    raise Busy(f"another process holds the index ({e})", "try again in a moment") from e
                 self._engine.start_over(e)
                 return method(self, *args, **kwargs)
 
@@ -90,7 +93,7 @@ class Engine:
     def forget(self) -> None:
         """Drop what was read from the index."""
         self._readers.clear()
-        self._matrix = None
+        self._matrix = self._sections = None
 
     def start_over(self, error: sqlite3.DatabaseError) -> None:
         """A damaged index: an empty one takes its place."""
@@ -159,7 +162,7 @@ class Engine:
             if keep_vectors and matrix is not None:
                 embedding.carry(current, matrix, aside)
             self.forget()
-            taken = take_in(aside, scan, before=stored_traces(current.connection), progress=progress)
+            taken = take_in(aside, scan, before=stored_traces(current.connection), adopt=self.adopt, progress=progress)
             self.index = aside
             try:
                 degraded = self.encode_pending(None, progress)
@@ -230,6 +233,8 @@ class Engine:
         if encoder is None:
             return ["encoder_unavailable"] if self._encoder_problem else []
         try:
+            if self._matrix is not None and self._matrix.path != self.index.vectors_path():
+                self.forget()  # another process has changed the encoder: the rows that the index names are not in this matrix
             if self._matrix is None:
                 self._matrix = embedding.open_matrix(self.index, encoder)
                 embedding.heal(self.index, self._matrix)
@@ -259,10 +264,8 @@ class Engine:
     def _measure(self, encoder: Encoder) -> None:
         """What a cosine of this encoder means; measured once for each model and kept in the user's cache."""
         if self._scale is None:
-            try:
+            with suppress(MemoryToolsError):  # said when it cannot encode either; relevance is read off the corpus until then
                 self._scale = encoder.cosines
-            except MemoryToolsError:  # said when it cannot encode either; relevance is read off the corpus until then
-                self._scale = None
 
     def _open_encoder(self) -> Encoder | None:
         """The configured encoder, or None: without one, or where it cannot be used right now. Raises InvalidInput for a wrong name."""

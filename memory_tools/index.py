@@ -46,7 +46,7 @@ class _Connection(sqlite3.Connection):
     """Every statement that writes passes the seam."""
 
     def execute(self, sql: str, *arguments: object) -> sqlite3.Cursor:
-        if not sql.startswith("SELECT"):
+        if not sql.startswith(("SELECT", "BEGIN DEFERRED")):
             seam.step("sqlite", sql[:60])
         return super().execute(sql, *arguments)  # type: ignore[arg-type]
 
@@ -145,6 +145,7 @@ class Index:
             fill(aside)
             self._close()
             self._connection = aside._connection
+            self.generation += 1  # or changes() of two contents could be equal
             return
         from memory_tools import durable
 
@@ -169,6 +170,7 @@ class Index:
         self._close()
 
     def _close(self) -> None:
+        self.files_seen = None  # a new database may count as many changes
         if self._connection is not None:
             with suppress(sqlite3.Error):  # closing what is damaged may fail; nothing is pending on it
                 self._connection.close()
@@ -196,6 +198,16 @@ class Index:
                     f"{self.database() if self.folder else 'index'}: cannot be written ({e})", "the index is derived; nothing is lost"
                 ) from e
             raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What is read inside is of one moment, whatever other processes write meanwhile."""
+        self.connection.execute("BEGIN DEFERRED")
+        try:
+            yield
+        finally:
+            with suppress(sqlite3.Error):  # nothing was written; what failed inside is the error to tell
+                self.connection.rollback()
 
     def meta(self, key: str) -> object:
         row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -103,12 +103,13 @@ class Memory:
         engine, degraded, warnings = self._engine, list[str](), list[str]()
         engine.freshen(time.monotonic() + SEARCH_READS_S, warnings, degraded)
         degraded += engine.encode_pending(SEARCH_ENCODES)
-        reader = engine.reader(include_archive)
-        question = recall.read(reader, ask)
-        usages = self._credit.usages(engine.sections())
-        warnings += [f.message for f in self._credit.sidecar.load().problems]
-        meaning = engine.encode_query([*question.wordings, *([ask.context] if ask.context else [])], degraded)
-        answer = recall.answer(reader, ask, question, meaning, usages, self._tool_usage, settings)
+        with engine.index.snapshot():
+            reader = engine.reader(include_archive)
+            question = recall.read(reader, ask)
+            usages = self._credit.usages(engine.sections())
+            warnings += [f.message for f in self._credit.sidecar.load().problems]
+            meaning = engine.encode_query([*question.wordings, *([ask.context] if ask.context else [])], degraded)
+            answer = recall.answer(reader, ask, question, meaning, usages, self._tool_usage, settings)
         receipt = self._receipt(ask, answer, warnings)
         return Report(
             query=ask.phrasings[0],
@@ -136,9 +137,9 @@ class Memory:
         from memory_tools import reading
 
         self._engine.freshen(time.monotonic() + SEARCH_READS_S, [], [])
-        excerpt = reading.excerpt(
-            self.workspace, self.config.extra_roots, self._engine.index, path_or_address_or_citation, from_line, lines
-        )
+        index, roots = self._engine.index, self.config.extra_roots
+        with index.snapshot():
+            excerpt = reading.excerpt(self.workspace, roots, index, path_or_address_or_citation, from_line, lines)
         return replace(excerpt, notes=(*excerpt.notes, *self._use(excerpt, recall, datetime.now(UTC))))
 
     # --- the index ---------------------------------------------------------------
@@ -281,7 +282,8 @@ class Memory:
         """Remember what was shown, so that a later use or outcome finds it. A receipt that cannot be written costs only that."""
         shown = [Shown(c.section_id, r.address, r.citation) for c, r in zip(answer.shown, answer.results, strict=True)]
         try:
-            return self._credit.shown(ask.now, ask.phrasings[0], shown)
+            # By the real clock, as the feedback that will name it, also where `now` asks about another day.
+            return self._credit.shown(datetime.now(UTC), ask.phrasings[0], shown)
         except MemoryToolsError as e:
             warnings.append(f"this recall is not remembered, name memories by their addresses in feedback: {e.message}")
             return None

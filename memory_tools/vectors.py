@@ -26,7 +26,7 @@ class Matrix:
 
     def __init__(self, path: Path | None, dimension: int) -> None:
         self.dimension = dimension
-        self._path = path
+        self.path = path
         self._row = np.dtype([("scale", "<f4"), ("values", "i1", (dimension,))])
         self._rows: NDArray[np.void] = np.zeros(0, dtype=self._row)
 
@@ -35,33 +35,33 @@ class Matrix:
         self._write(first_row, self._quantised(vectors))
 
     def _write(self, first_row: int, rows: NDArray[np.void]) -> None:
-        if self._path is None:
+        if self.path is None:
             self._rows = np.concatenate((self._rows[:first_row], rows))
             return
         try:
-            seam.step("open", str(self._path))
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            seam.step("open", str(self.path))
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             try:
-                seam.step("write", str(self._path))
+                seam.step("write", str(self.path))
                 os.lseek(handle, first_row * self._row.itemsize, os.SEEK_SET)
                 left = memoryview(rows.tobytes())
                 while left:
                     left = left[os.write(handle, left) :]
-                seam.step("fsync", str(self._path))
+                seam.step("fsync", str(self.path))
                 os.fsync(handle)
             finally:
                 os.close(handle)
         except OSError as e:
-            raise Busy(f"{self._path}: vectors cannot be written ({e.strerror or e})") from e
+            raise Busy(f"{self.path}: vectors cannot be written ({e.strerror or e})") from e
 
     def load(self, rows: int) -> int:
         """Map the first `rows` rows; returns how many there are, fewer where the file was cut off or deleted."""
-        if self._path is None or rows == self._rows.size:
+        if self.path is None or rows == self._rows.size:
             return int(min(rows, self._rows.size))
         try:
-            there = min(rows, self._path.stat().st_size // self._row.itemsize)
+            there = min(rows, self.path.stat().st_size // self._row.itemsize)
             # A plain ndarray over the map: np.memmap's own slicing costs a Python call each.
-            self._rows = np.memmap(self._path, dtype=self._row, mode="r", shape=(there,)).view(np.ndarray) if there else self._rows[:0]
+            self._rows = np.memmap(self.path, dtype=self._row, mode="r", shape=(there,)).view(np.ndarray) if there else self._rows[:0]
         except (OSError, ValueError):  # deleted or cut between stat and map: as if it held nothing, and the next sync makes it anew
             self._rows = np.zeros(0, dtype=self._row)
         return int(self._rows.size)
