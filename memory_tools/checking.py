@@ -82,7 +82,7 @@ def check(engine: Engine, credit: Credit, fix: bool) -> CheckReport:
         found += [replace(f, fixed=fix) for f in disagreeing]
         found += _files(engine)
     found += _memory_md(engine)
-    found += credit.findings(fix)
+    found += credit.findings()
     order = {"error": 0, "warning": 1, "note": 2}
     return CheckReport(tuple(sorted(found, key=lambda f: (order[f.level], f.path or "", f.line or 0, f.code, f.message))))
 

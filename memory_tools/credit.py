@@ -171,11 +171,13 @@ class Credit:
                     made.append(_Step(id, key, _Judged(word, weight, before is not None and _Judged.of(before).read).text, before))
             return made
 
+        traces = sections.traces()  # once: what this rests on may not move between the count and the answer
+        sections = replace(sections, traces=lambda: traces)
         updated, done = self._credit(_Event(ids, outcome, positive, weight, event_id or "", now, sections), steps)
         warnings += done.warnings
         warnings += [f"{id}: this memory is gone and had no history; nothing was counted" for id in done.gone]
         warnings += [f"{address}: tool memories learn from their calls; nothing was counted" for address in done.tools]
-        place = {t.id: t.address for t in sections.traces() if t.address not in done.tools}
+        place = {t.id: t.address for t in traces if t.address not in done.tools}
         rows = [
             _recorded(place[id], updated.entries.get(id) or Entry(), word, id in done.counted, now, self.settings)
             for id in ids
@@ -267,7 +269,7 @@ class Credit:
 
     # --- check -------------------------------------------------------------------
 
-    def findings(self, fix: bool = False) -> list[Finding]:
+    def findings(self) -> list[Finding]:
         """What is wrong with the scores, which orphans wait for their text, and how the receipts are. Nothing here is derived: no fix."""
         snapshot = self.sidecar.load()
         found = list(snapshot.problems)

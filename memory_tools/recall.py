@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memory_tools.engine import Meaning
     from memory_tools.search import Floats, Query, Scored
 
-REACH = 60  # passages of stage 1 beyond those asked for, so that pinned ones further down are found, and told by `explain`
+REACH = 60  # passages of stage 1 beyond those asked for: pinned ones further down, places of muted ones, and what `explain` tells of
 SPARE = 8  # the same where there are pages of tools, of which an answer shows one
 UsageOf = Callable[[Candidate], utility.Usage]
 TOOL_PAGES = "memory/tools/"  # pages of tool memory: at most one of them in an answer, with the tool's own success rate
@@ -58,9 +58,10 @@ def answer(
             of_tools[c.path] = replace(tool_usage(c.path), edited=c.edited)
         return of_tools[c.path]
 
-    # A policy that re-orders needs the whole pool; what is pinned may be further down; a second hit on the tools gives up its place.
+    # A policy that re-orders needs the whole pool; what is pinned may be further down; what is muted, and a second hit on the tools, gives
+    # up its place.
     reach = ask.max_results if ask.policy == "relevance" else max(ask.max_results, settings.pool)
-    reach += REACH if ask.explain or any(u.pinned for u in usages.values()) else SPARE if reader.holds_tools else 0
+    reach += REACH if ask.explain or any(u.pinned or u.muted for u in usages.values()) else SPARE if reader.holds_tools else 0
     scored = _score(reader, ask, question, meaning)
     found = _candidates(reader, scored, ask.min_score, reach)
     broadened, warnings = False, []
