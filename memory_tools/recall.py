@@ -258,7 +258,7 @@ def _explanation(ranked: utility.Ranked, usage: utility.Usage, ask: Ask, setting
     if ask.policy == "balanced":
         out["expected_success"] = round(utility.expected_success(usage, settings), 4)
     if ask.policy == "memrl":
-        out["q"] = running_q(usage)
+        out["q"] = running_q(usage, settings)
     return out
 
 
