@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from memory_tools import archived, durable, files
+from memory_tools import archived, durable, files, plain_files
 from memory_tools.archived import Held, Part
 from memory_tools.entries import Entry
 from memory_tools.errors import MemoryToolsError, NotFound
@@ -282,9 +282,4 @@ def _read(workspace: Path, path: str) -> bytes:
 
 
 def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
-    except OSError as e:
-        raise durable.refused(e, path) from e
+    return plain_files.read_bytes(path) or b""

@@ -103,9 +103,14 @@ def install(session: Session, target: Path | None) -> None:
     \b
     memory-tools skill install --target ~/.claude/skills
     """
+    from memory_tools import plain_files
     from memory_tools import skill as pages
 
-    session.emit(pages.install(target if target is not None else session.config().workspace / "skills"))
+    if target is None:  # a target that is named may lie anywhere
+        workspace = session.config().workspace
+        target = workspace / "skills"
+        plain_files.check_inside(workspace, target / pages.NAME / "skill")
+    session.emit(pages.install(target))
 
 
 @verb()

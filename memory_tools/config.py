@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, tzinfo
 from pathlib import Path
 
+from memory_tools import plain_files
 from memory_tools.config_keys import ALIASES, CHECKS, KEYS, NESTED, globs
 from memory_tools.errors import InvalidInput, MemoryToolsError
 from memory_tools.files import DEFAULT_INCLUDE
@@ -73,6 +74,23 @@ def default_workspace(environ: Mapping[str, str], home: Path) -> Path:
     return Path(named).expanduser() if named else home / ".openclaw" / "workspace"
 
 
+def index_folder(config: Config) -> Path:
+    """`<workspace>/.memory-tools`, or a folder of this workspace's own inside the configured place: several workspaces may share that.
+
+    Raises Forbidden where the workspace's own is a link that leads out: the index would be written elsewhere.
+    """
+    if config.index_dir is None:
+        folder = config.workspace / ".memory-tools"
+        if folder.is_symlink():
+            plain_files.check_inside(config.workspace, folder)
+        return folder
+    import hashlib
+
+    real = str(config.workspace.resolve())
+    digest = hashlib.blake2b(real.encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
+    return config.index_dir / f"{config.workspace.name}-{digest}"
+
+
 def user_file(environ: Mapping[str, str], home: Path) -> Path:
     return Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "memory-tools" / "config.yaml"
 
@@ -122,14 +140,20 @@ def _known(name: str, where: str) -> Mapping[str, dict[str, object]]:
 def _file(path: Path, *, required: bool = False, from_workspace: bool = False) -> dict[str, object]:
     """The keys of one YAML file, {} where there is none. A workspace's file may hold only the keys that a stranger may set."""
     try:
-        if from_workspace and path.is_symlink():
-            raise InvalidInput(f"{path}: a workspace's configuration cannot be a symlink")
-        with path.open("rb") as stream:
-            content = stream.read(MAX_CONFIG_BYTES + 1)
+        if from_workspace:
+            found = plain_files.read_bytes(path, MAX_CONFIG_BYTES)
+            if found is None:
+                return {}
+            content = found
+        else:  # the user's own, which may be a link or come through a pipe
+            with path.open("rb") as stream:
+                content = stream.read(MAX_CONFIG_BYTES + 1)
     except FileNotFoundError:
         if required:
             raise InvalidInput(f"{path}: no such configuration file") from None
         return {}
+    except MemoryToolsError as e:
+        raise InvalidInput(e.message, e.hint) from e
     except OSError as e:
         raise InvalidInput(f"{path}: cannot be read ({e.strerror or e})") from e
     if len(content) > MAX_CONFIG_BYTES:

@@ -79,10 +79,10 @@ class _Done:
 
 
 class Credit:
-    """The sidecar and the receipts of one workspace, and the rules by which an outcome finds its memory."""
+    """The sidecar and the receipts of one workspace, and the rules by which an outcome finds its memory. `inside`: as in Sidecar."""
 
-    def __init__(self, sidecar: Path, recalls: Path, settings: Settings | None = None) -> None:
-        self.sidecar = Sidecar(sidecar)
+    def __init__(self, sidecar: Path, recalls: Path, settings: Settings | None = None, *, inside: Path | None = None) -> None:
+        self.sidecar = Sidecar(sidecar, inside)
         self.receipts = Receipts(recalls)
         self.settings = settings or Settings()
 

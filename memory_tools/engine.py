@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from memory_tools import files, freshness
 from memory_tools.attach import Sections
-from memory_tools.config import Config
+from memory_tools.config import Config, index_folder
 from memory_tools.errors import Busy, InvalidInput, MemoryToolsError
 from memory_tools.freshness import Adopt, Progress, Taken
 from memory_tools.index import Index
@@ -100,6 +99,11 @@ class Engine:
         self.forget()
         self.index.start_over(str(error))
 
+    def _reopen(self) -> None:
+        """Follow the files of the index where they were swapped, deleted or cut off meanwhile."""
+        if self.index.refresh() or (self._matrix is not None and self._matrix.lost()):
+            self.forget()
+
     def scan(self) -> Scan:
         return files.scan(self.config.workspace, self.config.include, self.config.exclude, self.config.extra_roots)
 
@@ -107,8 +111,7 @@ class Engine:
 
     def freshen(self, deadline: float | None, warnings: list[str], degraded: list[str]) -> None:
         """Take in what changed on disk, until `deadline` (time.monotonic()). A busy or full disk leaves the answer to what is known."""
-        if self.index.refresh():
-            self.forget()
+        self._reopen()
         degraded += self.degraded()
         warnings += self.problems()
         scan = self.scan()
@@ -137,8 +140,7 @@ class Engine:
     def sync(self, vectors: bool, progress: Progress | None) -> SyncReport:
         from memory_tools.sync import take_in
 
-        if self.index.refresh():
-            self.forget()
+        self._reopen()
         scan = self.scan()
         taken = take_in(self.index, scan, adopt=self.adopt, progress=progress)
         self._waiting = 0
@@ -280,18 +282,6 @@ class Engine:
                     raise
                 self._encoder_problem = f"{e.message}. {e.hint}".strip()
         return self.encoder
-
-
-def index_folder(config: Config) -> Path:
-    """`<workspace>/.memory-tools`, or a folder of this workspace's own inside the configured place: several workspaces may share that."""
-    if config.index_dir is None:
-        return config.workspace / ".memory-tools"
-    import hashlib
-
-    real = str(config.workspace.resolve())
-    return (
-        config.index_dir / f"{config.workspace.name}-{hashlib.blake2b(real.encode('utf-8', 'surrogateescape'), digest_size=4).hexdigest()}"
-    )
 
 
 def _told(skipped: Iterable[Skipped]) -> list[str]:

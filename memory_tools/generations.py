@@ -1,12 +1,23 @@
-"""Which generation of the index is current: a number in a small file, swapped when a new one is complete."""
+"""Which generation of the index is current: a number in a small file, swapped when a new one is complete.
+
+Beside the number stands the inode of its database. A workspace that was cloned or unpacked brings other ones, so that an index which
+was not made here is never opened: a stranger's database could hold views that have no end, or a journal that deletes files elsewhere.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from memory_tools import seam
+from memory_tools import plain_files, seam
+from memory_tools.errors import MemoryToolsError
+
+_POINTER = re.compile(rb"(\d{1,15}) (\d{1,20})\s*")
+_NUMBERED = re.compile(r"(?:index|vectors)-(\d{1,12})[.-].*", re.ASCII)
 
 
 def current(folder: Path) -> int:
@@ -31,12 +42,17 @@ def start_generation(folder: Path, after: int, make: Callable[[int], None] | Non
         now = _pointer(folder)
         if now > after:
             return now
-        number = max([after, now, *(_number(p) for p in folder.glob("index-*.db"))]) + 1
+        # Beyond every number that is there, also of a journal or matrix alone: nothing of those may come to belong to the new one.
+        number = max([after, now, *map(_number, folder.iterdir())]) + 1
+        database = folder / f"index-{number}.db"
         if make is not None:
             make(number)
-        durable.replace(pointer, f"{number}\n".encode())
-        for path in [*folder.glob("index-*.db*"), *folder.glob("vectors-*.i8")]:
-            if _number(path) < number:
+        else:
+            seam.step("open", str(database))
+            os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        durable.replace(pointer, f"{number} {os.lstat(database).st_ino}\n".encode())
+        for path in folder.iterdir():
+            if 0 < _number(path) < number:
                 with suppress(OSError):  # Windows keeps what is open elsewhere; the next swap takes it
                     seam.step("unlink", str(path))
                     path.unlink()
@@ -44,12 +60,15 @@ def start_generation(folder: Path, after: int, make: Callable[[int], None] | Non
 
 
 def _pointer(folder: Path) -> int:
+    """0 without one, where it is torn, and where its database is not the one that it was written for: a new generation follows."""
     try:
-        return int((folder / "current").read_text(encoding="ascii").strip() or 0)
-    except (FileNotFoundError, ValueError):  # none yet, or torn: a new generation follows
+        found = _POINTER.fullmatch(plain_files.read_bytes(folder / "current", 1_000) or b"")
+        state = os.lstat(folder / f"index-{int(found[1])}.db") if found else None
+    except (MemoryToolsError, OSError):
         return 0
+    return int(found[1]) if found and state and stat.S_ISREG(state.st_mode) and state.st_ino == int(found[2]) else 0
 
 
 def _number(path: Path) -> int:
-    part = path.name.split("-")[1].split(".")[0]
-    return int(part) if part.isdigit() else 0
+    found = _NUMBERED.fullmatch(path.name)
+    return int(found[1]) if found else 0

@@ -38,6 +38,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def _name_in(address: str) -> str:
+    """The host name in `//host:port` or a whole address; "" where there is none that can be read."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:  # `[` without its end
+        return ""
+
+
 class Guard:
     """An ASGI application in front of another one. Refusals are error documents.
 
@@ -78,15 +86,15 @@ class Guard:
         await self._app(scope, inner, send)
 
     def _check(self, headers: dict[str, str]) -> None:
-        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        host = _name_in(f"//{headers.get('host', '')}")
         if not (self._any_host or is_loopback(host) or host == "0.0.0.0"):
             raise Forbidden(f"Host {host!r} is not a name of this machine", "use http://127.0.0.1")
         origin = headers.get("origin")
-        if origin is not None and not is_loopback(urlsplit(origin).hostname or ""):
+        if origin is not None and not is_loopback(_name_in(origin)):
             raise Forbidden(f"Origin {origin!r} may not ask here", "pages of other sites cannot read this memory")
-        length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > self._max_body_bytes:
-            raise TooLarge(f"the body has {int(length):,} bytes, at most {self._max_body_bytes:,}")
+        length = headers.get("content-length", "0").strip()
+        if length.isdecimal() and (len(length) > 18 or int(length) > self._max_body_bytes):
+            raise TooLarge(f"the body has {length[:18]} bytes or more, at most {self._max_body_bytes:,}")
         if self._token is not None:
             scheme, _, given = headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):

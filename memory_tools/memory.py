@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from memory_tools import ask as request
 from memory_tools import config as configuration
 from memory_tools import recall
-from memory_tools.config import Config
+from memory_tools.config import Config, index_folder
 from memory_tools.credit import Credit
-from memory_tools.engine import Engine, index_folder, one_at_a_time
+from memory_tools.engine import Engine, one_at_a_time
 from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
 from memory_tools.freshness import Progress
 from memory_tools.history import Usage
@@ -61,7 +61,7 @@ class Memory:
         self.settings = request.settings_of(self.config)
         self._lock = threading.RLock()
         receipts = index_folder(self.config) / "recalls.jsonl"
-        self._credit = Credit(self.workspace / "memory" / "utility-scores.json", receipts, self.settings)
+        self._credit = Credit(self.workspace / "memory" / "utility-scores.json", receipts, self.settings, inside=self.workspace)
         self._engine = Engine(self.config, adopt=self._credit.sidecar.adopt)
         self._tools: ToolMemoryStore | None = None
 

@@ -21,6 +21,8 @@ def parse(text: str) -> object:
             nodes += isinstance(event, yaml.NodeEvent)
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
+                raise InvalidInput("YAML merges (`<<`) are not read: a few of them multiply without end; write the keys out")
             if aliases > MAX_ALIASES or nodes > MAX_NODES or depth > MAX_DEPTH:
                 raise InvalidInput("YAML is nested too deep, too large, or repeats too many aliases")
         value: object = yaml.load(text, Loader=loader)  # a safe loader in either case

@@ -67,12 +67,12 @@ def _start(from_line: int | str | None) -> tuple[int | None, int]:
     line, _, offset = str(from_line).partition(":")
     if (
         isinstance(from_line, bool)
+        or len(str(from_line)) > 18  # before int(), which refuses thousands of digits in its own way
         or not line.isdecimal()
         or int(line) < 1
         or (offset and not offset.isdecimal())
-        or len(str(from_line)) > 18
     ):
-        raise InvalidInput(f"from: expected a line number from 1 (or line:character), not {from_line!r}")
+        raise InvalidInput(f"from: expected a line number from 1 (or line:character), not {str(from_line)[:60]!r}")
     return int(line), int(offset or 0)
 
 

@@ -9,15 +9,18 @@ A search appends without the lock (it must not wait, nor import what locks); who
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 
-from memory_tools import durable, seam
+from memory_tools import durable, plain_files, seam
 from memory_tools.errors import MemoryToolsError
 from memory_tools.records import Stat
 from memory_tools.score_values import read_time, time_text
@@ -157,7 +160,10 @@ class Receipts:
                 seam.step("open", str(self.path))
                 fd = os.open(self.path, _FLAGS, 0o666)
                 try:
-                    size = os.fstat(fd).st_size
+                    state = os.fstat(fd)
+                    if not stat.S_ISREG(state.st_mode):  # a pipe would take the line, and one day wait for a reader
+                        raise OSError(errno.EINVAL, "not a regular file")
+                    size = state.st_size
                     if size and os.lseek(fd, size - 1, os.SEEK_SET) >= 0 and os.read(fd, 1) != b"\n":  # a line that a crash cut
                         content = b"\n" + content
                     seam.step("write", str(self.path))
@@ -181,8 +187,8 @@ class Receipts:
 
     def _free_id(self) -> str:
         try:
-            known = self.path.read_bytes()
-        except OSError:
+            known = plain_files.read_bytes(self.path) or b""
+        except MemoryToolsError:
             known = b""
         while f'"{(id := "r" + _random(4))}"'.encode() in known:
             continue
@@ -191,16 +197,15 @@ class Receipts:
     def _kept_bytes(self) -> int:
         """The size after the last trimming: without it, a thousand long recalls would be trimmed at every search."""
         try:
-            with self.path.open("rb") as file:
-                first = json.loads(file.readline(200))
-            return int(first["trimmed_to"])
-        except (OSError, ValueError, KeyError, TypeError):
+            with plain_files.opened(self.path) or BytesIO() as file:
+                return int(json.loads(file.readline(200))["trimmed_to"])
+        except (MemoryToolsError, OSError, ValueError, KeyError, TypeError):
             return 0
 
     def trim(self, now: datetime) -> bool:
         """Keep the last 1,000 recalls and 7 days. False where another process is at it, or the folder cannot be written."""
         try:
-            with durable.lock(self.path, timeout_s=0.5), self.path.open("rb") as file:
+            with durable.lock(self.path, timeout_s=0.5), plain_files.opened(self.path) or BytesIO() as file:
                 whole, _, begun = file.read().rpartition(b"\n")
                 body = b"".join(_encoded(row) for row in _kept(parse(whole), now))
                 durable.replace(self.path, _encoded({"trimmed_to": len(body)}) + body)
@@ -219,7 +224,7 @@ class Receipts:
             state = self.path.stat()
             now = Stat(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
             if self._log is None or self._stat != now:
-                self._log = parse(self.path.read_bytes())
+                self._log = parse(plain_files.read_bytes(self.path) or b"")
                 self._stat = now
             return self._log
         except FileNotFoundError:

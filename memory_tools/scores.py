@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from memory_tools import durable
+from memory_tools import durable, plain_files
 from memory_tools.attach import Attached, Sections, adopt, attach, returning
 from memory_tools.entries import Entry, Scores, formatted, parse
 from memory_tools.errors import Damaged, MemoryToolsError
@@ -58,9 +58,10 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Sidecar:
-    """The file at `path`, read again only when its stat changed."""
+    """The file at `path`, read again only when its stat changed. `inside`: the folder that no link may lead out of."""
 
     path: Path
+    inside: Path | None = None
     _stat: Stat | None = None
     _snapshot: Snapshot | None = None
 
@@ -81,11 +82,12 @@ class Sidecar:
 
     def read(self) -> Snapshot:
         try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
+            self.check_place()
+            content = plain_files.read_bytes(self.path)
+        except MemoryToolsError as e:
+            return Snapshot(Scores(), None, e)
+        if content is None:
             return Snapshot(Scores(), None)
-        except OSError as e:
-            return Snapshot(Scores(), None, durable.refused(e, self.path))
         try:
             return Snapshot(parse(content, str(self.path)), content)
         except Damaged as e:
@@ -95,6 +97,11 @@ class Sidecar:
         """Ids under which the file knows sections that are new to the index (their traces have none): index of the trace -> id."""
         snapshot = self.load()
         return adopt(snapshot.scores, traces) if snapshot.entries else {}
+
+    def check_place(self) -> None:
+        """Raises Forbidden where memory/ is a link that leads out of the workspace."""
+        if self.inside is not None:
+            plain_files.check_inside(self.inside, self.path.parent)
 
     def usages(self, sections: Sections) -> dict[str, Usage]:
         """Section id -> history, of the sections that have one."""
@@ -120,6 +127,7 @@ def update(sidecar: Sidecar, sections: Sections, change: Callable[[Book], None],
     `change` is called again, with what is there then, where the file was saved by hand meanwhile.
     Raises Damaged where the file does not parse or holds a key twice, Busy, Forbidden; then nothing was written.
     """
+    sidecar.check_place()
     with durable.lock(sidecar.path, timeout_s):
         for attempt in range(_ATTEMPTS):
             snapshot = sidecar.read()

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_tools import durable
+from memory_tools import durable, plain_files
 from memory_tools.errors import InvalidInput, NotFound
 
 NAME = "memory-retrieval"
@@ -88,7 +88,7 @@ def _place(path: Path, content: bytes, known: Sequence[str]) -> Page:
     if not path.exists():
         durable.replace(path, content)
         return Page(path, "written")
-    current = _hash(path.read_bytes())
+    current = _hash(plain_files.read_bytes(path) or b"")
     if current == _hash(content):
         if beside.is_file():  # the person took our page over, so the copy for comparison has served
             durable.remove(beside)
@@ -96,7 +96,7 @@ def _place(path: Path, content: bytes, known: Sequence[str]) -> Page:
     if current in known:
         durable.replace(path, content)
         return Page(path, "upgraded")
-    if not beside.is_file() or beside.read_bytes() != content:
+    if not beside.is_file() or plain_files.read_bytes(beside) != content:
         durable.replace(beside, content)
     return Page(path, "kept", f"edited by hand, so it stays as it is; the page of this version is {beside.name}")
 
@@ -105,7 +105,7 @@ def _retire(path: Path, known: Sequence[str]) -> Page | None:
     """A page that this version no longer has: removed if nobody edited it."""
     if not path.is_file():
         return None
-    if _hash(path.read_bytes()) not in known:
+    if _hash(plain_files.read_bytes(path) or b"") not in known:
         return Page(path, "kept", "edited by hand; this version no longer has the page")
     durable.remove(path)
     return Page(path, "removed")
@@ -119,8 +119,8 @@ def _hash(content: bytes) -> str:
 def _read_manifest(path: Path) -> dict[str, list[str]]:
     """Page -> hashes. A manifest that does not parse counts as absent: then every differing page counts as edited, and nothing is lost."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+        raw = json.loads(plain_files.read_bytes(path) or b"")
+    except (ValueError, RecursionError):
         return {}
     pages = raw.get("pages") if isinstance(raw, dict) else None
     if not isinstance(pages, dict):
@@ -135,5 +135,5 @@ def _read_manifest(path: Path) -> dict[str, list[str]]:
 
 def _write_manifest(path: Path, pages: Mapping[str, list[str]]) -> None:
     content = (json.dumps({"pages": dict(sorted(pages.items()))}, indent=2) + "\n").encode()
-    if not path.is_file() or path.read_bytes() != content:
+    if plain_files.read_bytes(path) != content:
         durable.replace(path, content)

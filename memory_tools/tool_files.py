@@ -5,21 +5,17 @@ Writers hold the lock of the calls file for both. A person's text outside the ge
 
 from __future__ import annotations
 
-import errno
-import os
 import re
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 
 from memory_tools import durable
-from memory_tools.errors import Damaged, Forbidden, InvalidInput
+from memory_tools.errors import Damaged, InvalidInput
 from memory_tools.tool_records import TIME_FORMAT, Advice, Json, ToolCall, from_line, to_line
 
 START, END = "<!-- memory-tools:guideline -->", "<!-- /memory-tools:guideline -->"
-MAX_BYTES = 256 * 1024 * 1024
 _START_LINE = re.compile(rf"^{re.escape(START)}[ \t]*\r?$", re.M)
 _END_LINE = re.compile(rf"^{re.escape(END)}[ \t]*\r?$", re.M)
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.M | re.S)
@@ -229,37 +225,6 @@ def entry(call: ToolCall) -> Entry:
 
 
 # --- disk ----------------------------------------------------------------------------------------
-
-
-def read_bytes(path: Path) -> bytes | None:
-    """A regular file's bytes, not through a link; None where there is none. Raises Forbidden, InvalidInput or Busy."""
-    try:
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        return None
-    except OSError as e:
-        if e.errno in (errno.ELOOP, errno.EMLINK):
-            raise Forbidden(f"{path}: is a symbolic link", "tool memory reads and writes plain files only") from e
-        raise durable.refused(e, path) from e
-    try:
-        state = os.fstat(fd)
-        if not stat.S_ISREG(state.st_mode):
-            raise Forbidden(f"{path}: is not a regular file")
-        if state.st_size > MAX_BYTES:
-            raise Forbidden(f"{path}: larger than {MAX_BYTES:,} bytes")
-        with os.fdopen(os.dup(fd), "rb") as stream:
-            return stream.read(MAX_BYTES)
-    except OSError as e:
-        raise durable.refused(e, path) from e
-    finally:
-        os.close(fd)
-
-
-def check_inside(root: Path, folder: Path) -> None:
-    """Raises Forbidden where `folder` leads out of `root` through a link."""
-    real, top = os.path.realpath(folder), os.path.realpath(root)
-    if real != top and not real.startswith(top.rstrip(os.sep) + os.sep):
-        raise Forbidden(f"{folder}: leads out of the workspace", "tool memory stays inside it")
 
 
 def append_calls(path: Path, calls: Sequence[ToolCall]) -> None:

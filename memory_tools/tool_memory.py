@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_tools.config import Config
+from memory_tools.config import Config, index_folder
 from memory_tools.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from memory_tools.tool_files import one_line
 from memory_tools.tool_names import split_names, workspace_folder
@@ -37,12 +37,7 @@ def open_tools(config: Config) -> ToolMemoryStore:
     """The store of the configured workspace. Raises NotFound where there is no such folder."""
     if not config.workspace.is_dir():
         raise NotFound(f"{config.workspace}: no such workspace folder", f"make one: memory-tools --workspace {config.workspace} init")
-    derived = config.workspace / ".memory-tools"
-    if config.index_dir is not None:
-        from memory_tools.engine import index_folder
-
-        derived = index_folder(config)
-    return ToolMemoryStore(config.workspace, settings_of(config), usage=derived / "tool-usage.jsonl")
+    return ToolMemoryStore(config.workspace, settings_of(config), usage=index_folder(config) / "tool-usage.jsonl")
 
 
 class ToolMemoryStore:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from memory_tools import durable, tool_files
 from memory_tools.errors import Damaged, MemoryToolsError
+from memory_tools.plain_files import check_inside, read_bytes
 from memory_tools.tool_files import Calls, Entry, Page
 from memory_tools.tool_names import file_stem
 from memory_tools.tool_records import (
@@ -76,21 +77,21 @@ class ToolFolder:
 
     def lock(self, name: str) -> AbstractContextManager[None]:
         """Held by whoever writes either file of a tool."""
-        tool_files.check_inside(self._inside, self.folder)
+        check_inside(self._inside, self.folder)
         return durable.lock(self.calls_path(name))
 
     def summary_lock(self, name: str) -> AbstractContextManager[None]:
         """Held while a slow judge writes a guideline, so that a second request waits and then finds it done."""
-        tool_files.check_inside(self._inside, self.folder)
+        check_inside(self._inside, self.folder)
         wait_s = (self._settings.judge_timeout_s + 10) * self._settings.judge_attempts + 30
         return durable.lock(self.folder / f"{file_stem(name)}.summary", wait_s)
 
     def load(self, name: str) -> Loaded:
         """What is on disk. Raises Forbidden, Busy; a page that does not parse is a problem and no error: the calls are still there."""
-        tool_files.check_inside(self._inside, self.folder)
-        calls = tool_files.parse_calls(tool_files.read_bytes(self.calls_path(name)) or b"")
+        check_inside(self._inside, self.folder)
+        calls = tool_files.parse_calls(read_bytes(self.calls_path(name)) or b"")
         path = self.page_path(name)
-        content = tool_files.read_bytes(path)
+        content = read_bytes(path)
         if content is None:
             return Loaded(name, None, calls)
         try:
@@ -108,7 +109,7 @@ class ToolFolder:
 
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of all tools that have files here, sorted, and what was wrong with the others."""
-        tool_files.check_inside(self._inside, self.folder)
+        check_inside(self._inside, self.folder)
         names, problems = set[str](), list[str]()
         stems = {p.name.removesuffix(suffix) for suffix in (".calls.jsonl", ".md") for p in self._listed(suffix)}
         for stem in sorted(stems):
@@ -122,7 +123,7 @@ class ToolFolder:
         return [p for p in self.folder.glob(f"*{suffix}") if not p.name.startswith(".")] if self.folder.is_dir() else []
 
     def _name_of(self, stem: str) -> str:
-        content = tool_files.read_bytes(self.folder / f"{stem}.md")
+        content = read_bytes(self.folder / f"{stem}.md")
         name, problem = "", ""
         if content is not None:
             try:
@@ -131,7 +132,7 @@ class ToolFolder:
                 problem = str(e)  # the calls know the name too
         if name and file_stem(name) == stem:
             return name
-        calls = tool_files.parse_calls(tool_files.read_bytes(self.folder / f"{stem}.calls.jsonl") or b"").calls
+        calls = tool_files.parse_calls(read_bytes(self.folder / f"{stem}.calls.jsonl") or b"").calls
         if not calls and problem:
             raise Damaged(problem)
         return calls[-1].tool_name if calls else stem
@@ -142,7 +143,7 @@ class ToolFolder:
         if folder != "memory/tools" or not name.endswith(".md"):
             return None
         try:
-            content = tool_files.read_bytes(self.folder / name) or b""
+            content = read_bytes(self.folder / name) or b""
             found = tool_files.parse_page(self.folder / name, content.decode("utf-8-sig")).front.get("statistics")
         except (MemoryToolsError, UnicodeDecodeError):
             return None  # a search shows the page all the same

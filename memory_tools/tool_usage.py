@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memory_tools import durable
 from memory_tools.errors import MemoryToolsError
-from memory_tools.tool_files import read_bytes
+from memory_tools.plain_files import read_bytes
 
 log = logging.getLogger("memory_tools.tools")
 

@@ -40,7 +40,7 @@ class Matrix:
             return
         try:
             seam.step("open", str(self.path))
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 seam.step("write", str(self.path))
                 os.lseek(handle, first_row * self._row.itemsize, os.SEEK_SET)
@@ -55,7 +55,7 @@ class Matrix:
             raise Busy(f"{self.path}: vectors cannot be written ({e.strerror or e})") from e
 
     def load(self, rows: int) -> int:
-        """Map the first `rows` rows; returns how many there are, fewer where the file was cut off or deleted."""
+        """Map the first `rows` rows; returns how many there are, fewer where the file was cut off, deleted or holds something else."""
         if self.path is None or rows == self._rows.size:
             return int(min(rows, self._rows.size))
         try:
@@ -64,11 +64,39 @@ class Matrix:
             self._rows = np.memmap(self.path, dtype=self._row, mode="r", shape=(there,)).view(np.ndarray) if there else self._rows[:0]
         except (OSError, ValueError):  # deleted or cut between stat and map: as if it held nothing, and the next sync makes it anew
             self._rows = np.zeros(0, dtype=self._row)
+        self._rows = self._rows[: self._credible()]
         return int(self._rows.size)
+
+    def _credible(self) -> int:
+        """Rows up to the first whose scale no unit vector has: what stands there was not written by `write`."""
+        scale = self._rows["scale"]
+        most = np.float32(1.001 / 127)
+        odd = ~((scale == 0) | ((scale >= most / np.float32(1.01 * self.dimension**0.5)) & (scale <= most)))
+        return int(odd.argmax()) if odd.any() else int(scale.size)
 
     def blank(self, rows: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which of these rows are all zero: texts that the encoder cannot read."""
         return np.asarray(self._rows["scale"][rows] == 0)
+
+    def lost(self) -> bool:
+        """Was the file deleted, written over or cut off since it was mapped? Reading behind its end would end the process."""
+        if self.path is None or not self._rows.size:
+            return False
+        try:
+            return self.path.stat().st_size < self._rows.size * self._row.itemsize or self._credible() < self._rows.size
+        except OSError:
+            return True
+
+    def spoilt(self, rows: int) -> int:
+        """How many of the first `rows` rows are neither blank nor of unit length: no encoder wrote those."""
+        bad = 0
+        there = self.load(rows)
+        for at in range(0, there, CHUNK):
+            part = self._rows[at : min(at + CHUNK, there)]
+            with np.errstate(all="ignore"):
+                length = np.linalg.norm(part["values"].astype(np.float32), axis=1) * part["scale"]
+                bad += int(np.count_nonzero(~((np.abs(length - 1) < 0.05) | (length == 0))))
+        return bad
 
     def raw(self, rows: NDArray[np.int64]) -> NDArray[np.void]:
         """These rows as they are stored."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from memory_tools import files, watch_folders, watch_state
-from memory_tools.engine import index_folder
+from memory_tools.config import index_folder
 from memory_tools.errors import MemoryToolsError
 from memory_tools.reports import SyncReport
 

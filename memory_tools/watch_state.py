@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memory_tools import durable
+from memory_tools import durable, plain_files
 from memory_tools.errors import Busy, MemoryToolsError
 
 FILE = "watcher.json"
+_MAX_BYTES = 65_536  # ours has a line
 
 
 @contextmanager
@@ -43,8 +44,8 @@ def told(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of the watcher that was started last: words for `degraded`, and warnings. Both empty where there is none or it is well."""
     path = folder / FILE
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        said = json.loads(plain_files.read_bytes(path, _MAX_BYTES) or b"")
+    except (MemoryToolsError, ValueError, RecursionError):
         return (), ()
     try:
         with durable.lock(path, timeout_s=0.0):

@@ -49,10 +49,12 @@ class _Entry:
 def init(workspace: Path) -> Initialized:
     """Make MEMORY.md, memory/ and .gitignore where they are missing. What exists is not changed. Raises InvalidInput, Forbidden, Busy."""
     from memory_tools import durable
+    from memory_tools.plain_files import check_inside
 
     if workspace.exists() and not workspace.is_dir():
         raise InvalidInput(f"{workspace} is a file, not a folder", "name a folder with --workspace")
     notes = workspace / "memory"
+    check_inside(workspace, notes)
     created: list[str] = []
     kept: list[str] = []
     (kept if notes.is_dir() else created).append("memory/")
@@ -67,7 +69,7 @@ def init(workspace: Path) -> Initialized:
                 durable.replace(workspace / names[0], content.encode())
             (created if present is None else kept).append(present or names[0])
     hints: list[str] = []
-    if ".gitignore" in kept and ignore.is_file():
+    if ".gitignore" in kept and ignore.is_file() and not ignore.is_symlink():
         known = {line.strip().rstrip("/") for line in ignore.read_text(encoding="utf-8", errors="replace").split("\n")}
         hints = [f".gitignore: add {line}" for line in _IGNORED if line.rstrip("/") not in known]
     return Initialized(str(workspace), tuple(created), tuple(kept), tuple(hints))
@@ -121,6 +123,8 @@ def _contained(workspace: Path, path: str) -> Path:
     real = target.resolve()
     if not real.is_relative_to(workspace.resolve()):
         raise Forbidden(f"{path} leads out of the workspace, to {real}", "notes are written inside the workspace only")
+    if target.is_symlink():  # to a file of another kind, for example .git/config
+        raise Forbidden(f"{path} is a symbolic link", "put the file itself in its place")
     if real.exists() and not real.is_file():
         raise Forbidden(f"{path} is not a plain file", "move it away")
     return real

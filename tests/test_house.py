@@ -17,7 +17,7 @@ LIMIT = 300  # lines
 ORDER = (
     ("records", "reports", "errors", "seam"),
     # pure, or plain reading and writing
-    ("nearest", "durable", "watch_state", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
+    ("nearest", "durable", "plain_files", "watch_state", "globs", "walk", "files", "plain_yaml", "config_keys", "config"),
     ("slugs", "front_matter", "outline", "pieces", "sections", "searched"),
     ("stems", "tokens", "date_words", "day_ranges", "date_rules", "dates", "traits", "questions"),
     ("encoders", "settings", "history", "utility", "sketches", "whereabouts", "likely", "identity"),

@@ -34,7 +34,7 @@ def _found(memory: Memory, query: str) -> list[str]:
 def _contents(root: Path) -> list[tuple[object, ...]]:
     """Everything that a search depends on, whatever numbers the rows have."""
     folder = root / ".memory-tools"
-    connection = sqlite3.connect(folder / f"index-{(folder / 'current').read_text().strip()}.db")
+    connection = sqlite3.connect(folder / f"index-{(folder / 'current').read_text().split()[0]}.db")
     rows = connection.execute(
         "SELECT f.path, f.hash, f.source, s.address, s.headings, s.text, s.body, b.kind, b.start_line, b.end_line, b.first,"
         " b.last, b.tokens, b.flags, b.hash FROM blocks b JOIN sections s ON s.key = b.section JOIN files f ON f.id = s.file"
@@ -127,7 +127,7 @@ def test_one_added_paragraph_encodes_only_itself(root: Path) -> None:
 
     def rows() -> int:
         folder = root / ".memory-tools"
-        connection = sqlite3.connect(folder / f"index-{(folder / 'current').read_text().strip()}.db")
+        connection = sqlite3.connect(folder / f"index-{(folder / 'current').read_text().split()[0]}.db")
         count = int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
         connection.close()
         return count
