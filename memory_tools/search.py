@@ -92,6 +92,7 @@ class Scored:
 CONTEXT = 0.1
 DATE_WORDS = 0.5
 SUREST = 5.0  # a logit; relevance .993
+SENTENCE = 5  # words: nobody types as many that are none
 _COMMON_HAN = "的是一不在"  # one of them is in any Chinese or Japanese text of some length
 FEW = 20  # blocks; below, the middle of their cosines says nothing
 # A note of the day that was asked for is evidence by itself: nearly all there is where the question says little else.
@@ -189,7 +190,7 @@ def _unknown(text: str, terms: Sequence[Term], matcher: lexical.Matcher) -> floa
     # Not a word that is known here: another language, or no words at all.
     if any(term.kind in ("cjk", "bigram") for term in terms):
         return 0.5 if any(matcher.postings(char)[0].size for char in _COMMON_HAN) else 0.0
-    return 0.0 if stops else 0.5
+    return 0.0 if stops or len(terms) >= SENTENCE else 0.5
 
 
 def _speakers(corpus: Corpus, matcher: lexical.Matcher, terms: Sequence[Term]) -> frozenset[str]:
