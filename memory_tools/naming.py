@@ -24,6 +24,8 @@ def section_ids(
     names: list[str | int] = [used] if isinstance(used, str | int) else list(used) if isinstance(used, list | tuple) else []
     if not names or any(isinstance(n, bool) or not isinstance(n, str | int) for n in names):
         raise InvalidInput("used: expected addresses, citations, or positions in a recall", 'for example "MEMORY.md#deploy", or 1')
+    if any(isinstance(n, str) and any("\ud800" <= c <= "\udfff" or c == "\0" for c in n) for n in names):
+        raise InvalidInput("used: a name holds a NUL or half a surrogate pair, which no address does")
     if recall is None and any(isinstance(n, int) for n in names):
         recall = "last"
     ids: list[str] = []

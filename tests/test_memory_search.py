@@ -329,3 +329,9 @@ def test_vectors_that_were_cut_off_are_made_again(root: Path) -> None:
         memory.search("heron")
         assert memory.status().vectors_pending == 0
         assert memory.check().ok
+
+
+@pytest.mark.parametrize("name", ["MEMORY.md#\ud83d", "MEMORY.md#a\0b"])
+def test_a_name_that_is_no_text_is_refused_in_feedback(root: Path, name: str) -> None:
+    with Memory(root, encoder="none") as memory, pytest.raises(InvalidInput, match="used"):
+        memory.feedback(name)
