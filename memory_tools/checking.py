@@ -150,9 +150,36 @@ def _disagreements(engine: Engine) -> list[Finding]:
     lost = index.connection.execute("SELECT count(*) FROM blocks WHERE section NOT IN (SELECT key FROM sections)").fetchone()[0]
     if lost:
         found.append(Finding("error", "index_disagrees", f"{lost} blocks belong to no section"))
+    strays = index.connection.execute("SELECT count(*) FROM sections WHERE file NOT IN (SELECT id FROM files)").fetchone()[0]
+    if strays:
+        found.append(Finding("error", "index_disagrees", f"{strays} sections belong to no file"))
+    for path in _torn(index):
+        found.append(Finding("error", "index_disagrees", f"{path}: parts of it cannot be found", path))
     if not index.in_memory and index.vectors_path() is not None:
         found += _vectors(index)
     return found
+
+
+def _torn(index: Index) -> list[str]:
+    """Files with lines that are in no block. Nothing but blanks stands between a section's blocks."""
+    torn: set[str] = set()
+    key, path, rest, at = None, "", "", 0
+    rows = index.connection.execute(
+        "SELECT s.key, f.path, s.text, b.first, b.last FROM sections s JOIN files f ON f.id = s.file"
+        " LEFT JOIN blocks b ON b.section = s.key ORDER BY s.key, b.first, b.last"
+    )
+    for next_key, next_path, text, first, last in rows:
+        if next_key != key:
+            if rest[at:].strip():
+                torn.add(path)
+            key, path, rest, at = next_key, next_path, text, 0
+        if first is not None:
+            if rest[at:first].strip():
+                torn.add(path)
+            at = max(at, last)
+    if rest[at:].strip():
+        torn.add(path)
+    return sorted(torn)
 
 
 def _vectors(index: Index) -> list[Finding]:
@@ -164,9 +191,12 @@ def _vectors(index: Index) -> list[Finding]:
         return []
     row_bytes = 4 + int(encoder.rpartition("(")[2].rstrip(")"))
     size = path.stat().st_size if path.exists() else 0
-    if size >= (int(most) + 1) * row_bytes:
-        return []
-    return [Finding("error", "vectors_missing", f"{path}: holds {size // row_bytes} vectors of {int(most) + 1}", None)]
+    if size < (int(most) + 1) * row_bytes:
+        return [Finding("error", "vectors_missing", f"{path}: holds {size // row_bytes} vectors of {int(most) + 1}", None)]
+    from memory_tools.vectors import Matrix
+
+    spoilt = Matrix(path, row_bytes - 4).spoilt(int(most) + 1)
+    return [Finding("error", "vectors_damaged", f"{path}: {spoilt} of {int(most) + 1} rows hold no vector", None)] if spoilt else []
 
 
 def _files(engine: Engine) -> list[Finding]:

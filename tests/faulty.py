@@ -1,4 +1,4 @@
-"""A verb that writes and the number of a step go in; the verb is failed or ended there, and what it left behind is held against the promises.
+"""A verb that writes and the number of a step go in; the verb is failed or ended there, and what it left is held against the promises.
 
 Promises, whatever step fails and however: notes are as before or as intended, scores and calls are those before or those after and never
 fewer than acknowledged, `check` is clean or heals with `fix`, a search finds, and doing it again ends where an untouched run ends.
@@ -69,7 +69,7 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How a step fails. `stays`: all later ones fail too; `torn`: a write gets half of its bytes out first; `ends`: the process is killed."""
+    """How a step fails. `stays`: so do all later ones; `torn`: a write gets half of its bytes out first; `ends`: the process is killed."""
 
     name: str
     number: int = errno.ENOSPC
@@ -234,6 +234,16 @@ VERBS = (
 
 def void(value: object) -> None:
     """For a verb whose answer does not matter here."""
+
+
+def copied(made: Path, root: Path) -> Path:
+    """The workspace in another place with its index in use: one that came with a copy is not opened, and so the pointer is corrected."""
+    shutil.copytree(made, root, symlinks=True)
+    pointer = root / ".memory-tools" / "current"
+    if pointer.exists():
+        number, _, _ = pointer.read_text(encoding="ascii").partition(" ")
+        pointer.write_text(f"{int(number)} {(pointer.parent / f'index-{int(number)}.db').stat().st_ino}\n", encoding="ascii")
+    return root
 
 
 # --- failing a step -----------------------------------------------------------------------------
@@ -406,7 +416,7 @@ def every_step(verb: Verb, mode: Mode, folder: Path, pick: Callable[[list[str]],
     verb.prepare(template)
     before = look(template)
     clean = folder / "clean"
-    shutil.copytree(template, clean, symlinks=True)
+    copied(template, clean)
     order: list[str] = []
     with failing(lambda kind, target: order.append(kind) if target != "None" else None):
         verb.act(clean)
@@ -414,7 +424,7 @@ def every_step(verb: Verb, mode: Mode, folder: Path, pick: Callable[[list[str]],
     hits: Counter[str] = Counter()
     for n in pick(order) if pick else itertools.count(1):
         root = folder / "run"
-        shutil.copytree(template, root, symlinks=True)
+        copied(template, root)
         fault = Fault(n, mode)
         acknowledged = attempt(verb, root, fault)
         if not fault.hit:
@@ -456,4 +466,3 @@ def _whole(now: State, intended: State, rest: Mapping[str, bytes]) -> None:
             assert now.notes[path].rstrip().endswith(intended.notes[path].strip())
             intended = replace(intended, notes={**intended.notes, path: now.notes[path]})
     assert_same(now, intended)
-

@@ -67,7 +67,8 @@ import urllib.request
 def post(path, body):
     while True:
         try:
-            asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+            url = f"http://127.0.0.1:{port}{path}"
+            asked = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
             with urllib.request.urlopen(asked, timeout=30) as answer:
                 return json.load(answer)
         except OSError as e:  # the server was killed, or says that it is busy
@@ -135,7 +136,8 @@ class KillLoop:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self._before: dict[str, int] = {}  # bytes of acknowledgements when it was started
         (self.root / "memory").mkdir(parents=True)
-        sections = "".join(f"## {who}\n\n- what {who} was told about the {word} of the house\n\n" for who, word in zip(WRITERS, ("roof", "cellar", "garden")))
+        about = dict(zip(WRITERS, ("roof", "cellar", "garden"), strict=True))
+        sections = "".join(f"## {who}\n\n- what {who} was told about the {word} of the house\n\n" for who, word in about.items())
         ports = "## Ports\n\nThe metrics endpoint listens on port 9464.\n"
         (self.root / "MEMORY.md").write_text(f"# Memory\n\n{sections}{ports}", encoding="utf-8")
         with Memory(config=Config(self.root, encoder="none")) as memory:
@@ -179,7 +181,8 @@ class KillLoop:
         if name in WRITERS:
             first = self._first_open(name)
             code = f"NOTE_EVERY = {NOTE_EVERY}\n" + (HTTP if name == "http" else LIBRARY)
-            command = [sys.executable, "-c", code, str(self.root), name, str(first), str(max(last, first + 1)), str(self._told(name)), str(self.port)]
+            numbers = [str(first), str(max(last, first + 1))]
+            command = [sys.executable, "-c", code, str(self.root), name, *numbers, str(self._told(name)), str(self.port)]
         elif name == "searcher":
             command = [sys.executable, "-c", SEARCHER, str(self.root), str(self._told(name))]
         elif name == "watch":
