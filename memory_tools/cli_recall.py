@@ -103,8 +103,6 @@ def feedback(
         if len(named) == 1:
             raise click.UsageError("Which of the last results? For example: feedback last 1 3 --outcome success")
         named, recall = named[1:], recall or "last"
-    elif any(isinstance(one, int) for one in named):
-        recall = recall or "last"
     with session.memory() as memory:
         session.emit(memory.feedback(named, outcome=OUTCOMES[outcome], positive=positive, weight=weight, recall=recall, event_id=event_id))
 

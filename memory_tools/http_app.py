@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -61,13 +60,6 @@ def create_app(resident: Resident) -> FastAPI:
         raise Unavailable(f"serving over HTTP needs FastAPI ({e})", "pip install 'markdown-memory-tools[server]'") from e
 
     app = FastAPI(title="memory-tools", version=__version__, description="Recall over plain Markdown memory, and tool memory, over HTTP.")
-    opening = threading.Lock()
-
-    def tools(workspace_id: str | None) -> ToolMemoryStore:
-        with opening:  # one store, and so one judge and one pace, for all requests
-            own = resident.memory().tools
-        return own.of_workspace(workspace_id)
-
     limiters = {kind: anyio.CapacityLimiter(n) for kind, n in AT_ONCE.items()}
 
     def answer(document: render.Json, status: int = 200) -> Response:
@@ -103,7 +95,7 @@ def create_app(resident: Resident) -> FastAPI:
     def tool_route(path: str, call: Callable[[Tools, Body], tuple[render.Json, int]], title: str, schema: Mapping[str, object]) -> None:
         async def endpoint(request: Request) -> Response:
             body = await request.body()
-            return await run(path, lambda: call(tools, parsed(body)))
+            return await run(path, lambda: call(resident.tools, parsed(body)))
 
         endpoint.__annotations__.update({"request": Request, "return": Response})
         app.add_api_route(path, endpoint, methods=["POST"], summary=title, openapi_extra=_body_schema(schema))

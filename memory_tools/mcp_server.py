@@ -18,7 +18,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.message import ServerMessageMetadata
 
 from memory_tools import __version__, mcp_tools, render, verbs
-from memory_tools.errors import InvalidInput
+from memory_tools.errors import InvalidInput, MemoryToolsError
 from memory_tools.resident import Resident
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ async def _answered(work: Callable[[], Awaitable[render.Json]]) -> types.CallToo
     try:
         document, failed = await work(), False
     except Exception as e:  # becomes the error document
+        if not isinstance(e, MemoryToolsError):
+            log.exception("a call failed")
         document, failed = render.error_document(render.failure(e)), True
     # The same document as text: clients of before structured content read that.
     text = types.TextContent(type="text", text=render.dumps(document))

@@ -139,15 +139,12 @@ def _get(memory: Memory, given: Arguments) -> object:
 
 
 def _feedback(memory: Memory, given: Arguments) -> object:
-    recall = given.get("recall")
-    if recall is None and any(isinstance(one, int) for one in given["used"]):
-        recall = "last"
     return memory.feedback(
         given["used"],
         outcome=OUTCOMES[given["outcome"]],
         positive=given.get("positive", False),
         weight=given.get("weight", 1.0),
-        recall=recall,
+        recall=given.get("recall"),
         event_id=given.get("eventId"),
     )
 
