@@ -1,4 +1,4 @@
-"""Numbers of blocks in; out, how much processor time ranking takes and what it holds in memory: one line a size. Stage 1 alone, on made-up postings.
+"""Numbers of blocks in; out, the processor time and the memory that ranking takes: one line a size. Stage 1 alone, made-up postings.
 
 python benchmarks/ranking.py                     2,080, 20,800 and 208,000 blocks
 OPENBLAS_NUM_THREADS=1 python benchmarks/ranking.py --blocks 1000000

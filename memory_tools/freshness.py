@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from memory_tools.index import Index
 
 # The VERSION of each module whose change gives the same text other rows; here, so that looking costs no import of them.
-VERSIONS = "sections 2, tokens 1, traits 2, identity 1"
+VERSIONS = "sections 2, tokens 1, traits 3, identity 1"
 RACY_NS = 2_000_000_000  # a file changed so shortly before it was read may change again within the same time stamp
 
 Progress = Callable[[int, int], None]  # done, to do

@@ -88,7 +88,8 @@ def test_what_is_about_something_else_is_no_contradiction() -> None:
 def test_neighbours_that_match_as_well_are_one_passage() -> None:
     notes = Notes(
         {
-            "a.md": "# Trip\n\n- The cat is with Ines.\n- Trains to Lisbon are booked.\n- Hotels in Lisbon are booked.\n- The dog is with Jo.\n"
+            "a.md": "# Trip\n\n- The cat is with Ines.\n"
+            "- Trains to Lisbon are booked.\n- Hotels in Lisbon are booked.\n- The dog is with Jo.\n"
         }
     )
     found = notes.search("what is booked in Lisbon?")
