@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -61,9 +62,9 @@ def status(engine: Engine, credit: Credit) -> Status:
     )
 
 
-def check(engine: Engine, credit: Credit, fix: bool) -> CheckReport:
-    """All findings, errors first. With `fix` what is derived is healed, and told as fixed."""
-    found: list[Finding] = []
+def check(engine: Engine, credit: Credit, fix: bool, of_tools: Iterable[Finding] = ()) -> CheckReport:
+    """All findings, errors first. With `fix` what is derived is healed, and told as fixed. `of_tools`: those of tool memory."""
+    found = list(of_tools)
     broken = _integrity(engine.index)
     if broken and fix:
         engine.rebuild(None)

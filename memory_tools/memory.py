@@ -157,9 +157,9 @@ class Memory:
     @one_at_a_time
     def check(self, fix: bool = False) -> CheckReport:
         """What disagrees or needs a person, in files, index and scores. `fix` heals what is derived, and only that."""
-        from memory_tools import checking
+        from memory_tools import checking, tool_check
 
-        return checking.check(self._engine, self._credit, fix)
+        return checking.check(self._engine, self._credit, fix, tool_check.findings(self.tools.folder, fix, self.tools.now()))
 
     @one_at_a_time
     def status(self) -> Status:

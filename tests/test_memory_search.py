@@ -16,8 +16,10 @@ NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 
 NOTES = {
     "MEMORY.md": (
-        "# Memory\n\n## 主动汇报约定\n\n- 任务完成后主动汇报结果，不要等用户来问\n- 失败也要汇报，附上原因\n\n"
-        "## Servers\n\n- the staging server is called heron and lives in Falkenstein\n- release 1.0.21 fixed error E-4711 in commit 9f8e7d6\n"
+        "# Memory\n\n## 主动汇报约定\n\n"
+        "- 任务完成后主动汇报结果，不要等用户来问\n- 失败也要汇报，附上原因\n\n"
+        "## Servers\n\n- the staging server is called heron and lives in Falkenstein\n"
+        "- release 1.0.21 fixed error E-4711 in commit 9f8e7d6\n"
         "- call `fetch_user_profile` before `renderDashboard`\n\n## gen-itgc后 流程\n\n- 飞书里的审批插件已经迁移到新平台\n"
     ),
     "memory/2026-03-05.md": (

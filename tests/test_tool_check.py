@@ -64,3 +64,13 @@ def test_a_page_that_a_person_wrote_alone_is_fine(tmp_path: Path) -> None:
     (tmp_path / "memory/tools").mkdir(parents=True)
     (tmp_path / "memory/tools/b.md").write_text("# b\n\nUse it.\n", encoding="utf-8")
     assert codes(ToolMemoryStore(tmp_path)) == []
+
+
+def test_check_of_the_whole_memory_tells_what_is_wrong_with_tool_files(tmp_path: Path) -> None:
+    from memory_tools import Memory
+
+    with Memory(tmp_path, encoder="none") as memory:
+        memory.record_tool_calls([{"tool_name": "web_search", "input": {"query": "x"}, "output": "Found 3"}])
+        assert memory.check().ok
+        (tmp_path / "memory/tools/web_search.calls.jsonl").write_bytes(b'{"no": "call"\n{"tool_name": broken\n')
+        assert any((f.path or "").startswith("memory/tools") for f in memory.check().findings)
