@@ -73,7 +73,11 @@ def check(engine: Engine, credit: Credit, fix: bool, of_tools: Iterable[Finding]
     if not broken or fix:
         waiting = engine.waiting_files()
         if waiting:
-            note = Finding("note", "stale", f"{waiting} files changed since they were read; the next search or sync takes them in")
+            note = Finding(
+                "note",
+                "stale",
+                f"{waiting} {'file' if waiting == 1 else 'files'} changed since the last sync; the next search or sync takes that in",
+            )
             if fix:
                 engine.sync(True, None)
             found.append(replace(note, fixed=fix))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
@@ -42,6 +42,7 @@ class Holder(Protocol):
     _engine: Engine
 
 
+TOLD = 5  # skipped files that an answer names
 H = TypeVar("H", bound=Holder)
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -284,5 +285,8 @@ class Engine:
         return self.encoder
 
 
-def _told(skipped: Iterable[Skipped]) -> list[str]:
-    return [f"{s.path}: {s.reason}" for s in skipped]
+def _told(skipped: Sequence[Skipped]) -> list[str]:
+    """Every answer carries these, so of many (a folder full of links) the first and a count; `check` and `sync` name them all."""
+    more = len(skipped) - TOLD
+    rest = [f"{more} more {'file is' if more == 1 else 'files are'} not searched; `memory-tools check` names them"] if more > 0 else []
+    return [f"{s.path}: {s.reason}" for s in skipped[:TOLD]] + rest

@@ -231,7 +231,7 @@ def _why(candidate: Candidate, usage: utility.Usage) -> str:
     if successes + failures:
         parts.append(f"helped {successes:g} of {successes + failures:g} times")
     elif uses:
-        parts.append(f"used {uses:g} times, outcome unknown")
+        parts.append(f"used {'once' if uses == 1 else f'{uses:g} times'}, outcome unknown")
     else:
         parts.append("not tried yet")
     if usage.positive_feedback:

@@ -337,3 +337,21 @@ def test_vectors_that_were_cut_off_are_made_again(root: Path) -> None:
 def test_a_name_that_is_no_text_is_refused_in_feedback(root: Path, name: str) -> None:
     with Memory(root, encoder="none") as memory, pytest.raises(InvalidInput, match="used"):
         memory.feedback(name)
+
+
+def test_a_folder_full_of_links_does_not_flood_every_answer(root: Path) -> None:
+    for n in range(40):
+        (root / "memory" / f"link{n:02}.md").symlink_to(root / "MEMORY.md")
+    with Memory(root, encoder="none") as memory:
+        for report in (memory.search("staging server", now=NOW), memory.search("staging server", now=NOW)):
+            told = [w for w in report.warnings if "link" in w or "not searched" in w]
+            assert told[0] == "memory/link00.md: is the same file as MEMORY.md"
+            assert told[-1] == "35 more files are not searched; `memory-tools check` names them"
+            assert len(told) == 6
+        assert sum(f.path is not None and "link" in f.path for f in memory.check().findings) == 40
+
+
+def test_a_single_use_reads_as_one(root: Path) -> None:
+    with Memory(root, encoder="none") as memory:
+        memory.get(memory.search("staging server", now=NOW).results[0].address)
+        assert "used once, outcome unknown" in memory.search("staging server", now=NOW).results[0].why
