@@ -75,7 +75,11 @@ def read(found: Found, max_bytes: int = MAX_BYTES) -> Text:
 def resolve(workspace: Path, extra_roots: Mapping[str, Path], path: str) -> Path:
     """The real path of an existing Markdown file under one of the roots, for reading."""
     root, parts = _contained(workspace, extra_roots, path)
-    real = os.path.realpath(root.joinpath(*parts))
+    try:
+        # It may fail where a link is swapped for a file just then.
+        real = os.path.realpath(root.joinpath(*parts))
+    except OSError as e:
+        raise _unreadable(e, path) from e
     _check_inside(root, real, path)
     try:
         state = Path(real).stat()
