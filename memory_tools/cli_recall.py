@@ -7,9 +7,10 @@ import sys
 import click
 
 from memory_tools.cli_session import Session, verb
+from memory_tools.config_keys import POLICIES
 from memory_tools.errors import InvalidInput
 
-POLICIES = click.Choice(["balanced", "seed", "memrl", "relevance"])
+POLICY = click.Choice(POLICIES)
 OUTCOMES = {"success": True, "failure": False, "unknown": None}
 
 
@@ -20,7 +21,7 @@ OUTCOMES = {"success": True, "failure": False, "unknown": None}
 @click.option("--max-results", type=int, metavar="N", help="At most N memories (10).")
 @click.option("--min-score", type=float, metavar="X", help="Least relevance, 0 to 1 (0.5).")
 @click.option("--max-chars", type=int, metavar="N", help="At most N characters of memory text.")
-@click.option("--policy", type=POLICIES, help="How relevance and history make the order (balanced).")
+@click.option("--policy", type=POLICY, help="How relevance and history make the order (balanced).")
 @click.option("--threshold", type=float, metavar="X", help="Least utility, 0 to 1 (0.5).")
 @click.option("--strict", is_flag=True, help="What passes, or nothing: no second, broader attempt.")
 @click.option("--include-archive", is_flag=True, help="Search archived memories too.")

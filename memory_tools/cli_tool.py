@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_tools.cli_session import Session, Verb, VerbGroup
+from memory_tools.config_keys import JUDGES
 from memory_tools.errors import InvalidInput
 
 if TYPE_CHECKING:
     from memory_tools.tool_memory import ToolMemoryStore
     from memory_tools.tool_reports import RecordReport, RetrieveReport, StatsReport, SummaryReport
 
-_JUDGES = click.Choice(["rules", "openai", "agent"])
+_JUDGES = click.Choice(JUDGES)
 _FORMS = "send a list of calls, one call, or one on each line"
 _MAX_BYTES = 64 * 1024 * 1024
 

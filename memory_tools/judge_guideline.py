@@ -32,7 +32,7 @@ def guideline(request: SummaryRequest) -> Guideline:
     found = causes(rows, failed)
     warnings = causes(rows, warned)
     slows = slow(rows, [0.0 if c.failed else c.time_cost for c in calls])
-    advice = _advice(calls, rows, [not f and not w for f, w in zip(failed, warned, strict=True)], [*found, *warnings])
+    advice = _advice(rows, [not f and not w for f, w in zip(failed, warned, strict=True)], [*found, *warnings])
     parts = (
         ("Core Function", _core(request, rows)),
         ("Parameters", _parameters(calls, rows, advice)),
@@ -59,7 +59,7 @@ def _core(request: SummaryRequest, rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _advice(calls: Sequence[ToolCall], rows: Sequence[Row], good: Sequence[bool], found: Sequence[Cause]) -> dict[str, Advice]:
+def _advice(rows: Sequence[Row], good: Sequence[bool], found: Sequence[Cause]) -> dict[str, Advice]:
     """What is known of values: to avoid, what a cause or its twin says; to use, what is usual in calls without trouble."""
     out: dict[str, Advice] = {}
     for name in _names(rows):
