@@ -21,9 +21,9 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests")]
 
-import faulty
-import killing
-import loading
+import faulty  # noqa: E402
+import killing  # noqa: E402
+import loading  # noqa: E402
 
 
 def faults(folder: Path, verb_name: str | None) -> bool:

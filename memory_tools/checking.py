@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memory_tools import files, postings, watch_state
+from memory_tools import durable, files, postings, watch_state
 from memory_tools.errors import MemoryToolsError
 from memory_tools.reports import CheckReport, Finding, Status
 from memory_tools.searched import searched_text
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 HOST_LIMIT_CHARS = 20_000  # of MEMORY.md: what OpenClaw loads when an agent starts; the rest is cut without a word
 WARN_AT = 0.8
+LEFT_AFTER_S = 3600.0
+_TEMPORARY = re.compile(r"\..+\.\d+\.[0-9a-f]{8}\.tmp")  # as durable.replace names them
 PROBED_BLOCKS = 2_000  # whose postings are compared with their text; all of them in an ordinary workspace
 
 
@@ -88,6 +93,7 @@ def check(engine: Engine, credit: Credit, fix: bool, of_tools: Iterable[Finding]
         found += _files(engine)
     found += _memory_md(engine)
     found += credit.findings()
+    found += _leftovers(engine, fix and credit.sidecar.load().damaged is None)
     order = {"error": 0, "warning": 1, "note": 2}
     return CheckReport(tuple(sorted(found, key=lambda f: (order[f.level], f.path or "", f.line or 0, f.code, f.message))))
 
@@ -217,6 +223,21 @@ def _files(engine: Engine) -> list[Finding]:
     for path, heading, count, line in twins.fetchall():
         message = f"{path}: {count} headings {heading!r}; their addresses differ only by a number that moves when one is inserted above"
         found.append(Finding("note", "duplicate_heading", message, path, int(line)))
+    return found
+
+
+def _leftovers(engine: Engine, fix: bool) -> list[Finding]:
+    """Temporary files of writers that were killed. Younger ones may be somebody's who is writing now, or looks at a file that was torn."""
+    workspace, index = engine.config.workspace, engine.index.folder
+    found: list[Finding] = []
+    for folder in (workspace, *(workspace / "memory" / name for name in ("", "tools", "archive")), *([index] if index else [])):
+        for path in sorted(folder.glob(".*.tmp")):
+            with suppress(OSError):  # gone by now
+                if not _TEMPORARY.fullmatch(path.name) or time.time() - path.lstat().st_mtime < LEFT_AFTER_S:
+                    continue
+                if fix:
+                    durable.remove(path)
+                found.append(Finding("note", "leftover", f"{path}: left by a writer that was killed", None, fixed=fix))
     return found
 
 

@@ -201,6 +201,13 @@ def _restored(memory: Memory) -> object:
         return memory.recalculate()  # done before, and only the answer was lost
 
 
+def _read(memory: Memory) -> object:
+    excerpt = memory.get(BACKUP)
+    for note in excerpt.notes:  # the text comes all the same; that the use is not counted is told
+        raise MemoryToolsError(note)
+    return excerpt
+
+
 def _summarized(memory: Memory) -> object:
     report = memory.summarize_tools("web_search")
     for failed in report.failed:
@@ -212,7 +219,7 @@ _WRITE = ("open", "write", "fsync", "replace")
 
 VERBS = (
     Verb("feedback", _memory(lambda m: m.feedback([DEPLOY, BACKUP], event_id="e1")), (*_WRITE, "sqlite")),
-    Verb("get after a recall", _memory(lambda m: m.get(BACKUP)), (*_WRITE, "sqlite"), _search),
+    Verb("get after a recall", _memory(_read), (*_WRITE, "sqlite"), _search),
     Verb("search", _memory(lambda m: m.search(ASKED)), ("open", "write", "sqlite")),
     Verb("remember", _memory(lambda m: m.remember("the cat eats at six", "Cat", "e1")), ("open", "write", "fsync", "sqlite"), appends=True),
     Verb("archive", _memory(_all_moved), (*_WRITE, "mkdir", "sqlite")),

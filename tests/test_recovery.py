@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -231,3 +232,19 @@ def test_receipts_that_are_garbage_cost_pending_credit_and_nothing_else(tmp_path
         memory.feedback(1, recall=recall)
     assert faulty.look(tmp_path / "ws").counts[faulty.DEPLOY] == (6, 5)
     assert json.loads((tmp_path / "ws" / "memory" / "utility-scores.json").read_text(encoding="utf-8"))
+
+
+def test_temporary_files_of_killed_writers_are_told_and_removed_when_they_are_old(tmp_path: Path) -> None:
+    """Each kill between writing and renaming left one behind, for ever."""
+    prepared(tmp_path / "ws", "none")
+    folder = tmp_path / "ws" / "memory"
+    old, young, other = (folder / f".{name}.tmp" for name in ("utility-scores.json.77.0a1b2c3d", "x.md.78.0a1b2c3d", "mine"))
+    for path in (old, young, other):
+        path.write_text("{}", encoding="utf-8")
+    for path in (old, other):
+        os.utime(path, (1, 1))
+    with faulty.opened(tmp_path / "ws") as memory:
+        assert [f.code for f in memory.check().findings if "tmp" in f.message] == ["leftover"]
+        assert memory.check().ok
+        memory.check(fix=True)
+    assert [path.exists() for path in (old, young, other)] == [False, True, True]
