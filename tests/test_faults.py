@@ -85,3 +85,18 @@ def test_a_rebuild_on_a_full_disk_is_an_error_of_ours(tmp_path: Path) -> None:
     hits = faulty.every_step(rebuild, FULL, tmp_path / "steps", faulty.first_of_each_kind)
     assert hits["mkdir"] == 1
     assert isinstance(Memory(tmp_path, encoder="none"), Memory)
+
+
+def test_an_index_that_breaks_right_after_the_count_does_not_count_again(tmp_path: Path) -> None:
+    """A broken index is made anew and the call done again: by then the outcome was in the file."""
+    faulty.make(tmp_path)
+    with faulty.opened(tmp_path) as memory:
+
+        def break_it(kind: str, target: str) -> None:
+            if kind == "replace" and target.endswith("utility-scores.json"):
+                memory._engine.index.connection.executescript("DROP TABLE sections")
+
+        with faulty.failing(break_it):
+            report = memory.feedback(faulty.DEPLOY)
+        assert report.recorded[0].use_count == 6
+    assert faulty.look(tmp_path).counts[faulty.DEPLOY] == (6, 5)
