@@ -420,4 +420,4 @@ def test_any_bytes_are_read_or_reported(content: bytes) -> None:
     try:
         entries.parse(content, "scores.json")
     except Damaged as e:
-        assert e.message.startswith("scores.json:")  # noqa: PT017
+        assert e.message.startswith("scores.json:")
