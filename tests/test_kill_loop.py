@@ -15,7 +15,7 @@ pytest.importorskip("uvicorn")
 
 
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [5, pytest.param(200, marks=pytest.mark.slow)])
 def test_nothing_acknowledged_is_lost_or_doubled_when_everything_is_killed_at_random(tmp_path: Path, rounds: int) -> None:
     loop = KillLoop(tmp_path)
     figures = loop.run(rounds)
