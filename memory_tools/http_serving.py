@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import re
 import socket
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from memory_tools.config import Config
 
 MAX_BODY_BYTES = 8 * 1024 * 1024  # a batch of tool calls with their outputs; memory itself is far smaller
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]*)?")  # a name and perhaps a port, no user before an `@`
 BODY_WITHIN_S = 30.0  # a body that comes more slowly holds a connection and is no client of ours
 
 Message = MutableMapping[str, Any]  # the shapes that ASGI itself prescribes
@@ -86,12 +88,13 @@ class Guard:
         await self._app(scope, inner, send)
 
     def _check(self, headers: dict[str, str]) -> None:
-        host = _name_in(f"//{headers.get('host', '')}")
+        named = headers.get("host", "")
+        host = _name_in(f"//{named}") if _HOST.fullmatch(named) else ""
         if not (self._any_host or is_loopback(host) or host == "0.0.0.0"):
-            raise Forbidden(f"Host {host!r} is not a name of this machine", "use http://127.0.0.1")
+            raise Forbidden(f"Host {named[:200]!r} is not a name of this machine", "use http://127.0.0.1")
         origin = headers.get("origin")
         if origin is not None and not is_loopback(_name_in(origin)):
-            raise Forbidden(f"Origin {origin!r} may not ask here", "pages of other sites cannot read this memory")
+            raise Forbidden(f"Origin {origin[:200]!r} may not ask here", "pages of other sites cannot read this memory")
         length = headers.get("content-length", "0").strip()
         if length.isdecimal() and (len(length) > 18 or int(length) > self._max_body_bytes):
             raise TooLarge(f"the body has {length[:18]} bytes or more, at most {self._max_body_bytes:,}")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from memory_tools.errors import InvalidInput
 
 MAX_ALIASES = 20  # "billion laughs" needs few anchors and many aliases
 MAX_DEPTH = 20
 MAX_NODES = 10_000
+MAX_DIGITS = 1_000  # Python itself refuses to write out some thousand
+_NUMBER = re.compile(r"[-+]?[0-9a-fA-FxXoO_:]+")
 
 
 def parse(text: str) -> object:
@@ -14,16 +18,23 @@ def parse(text: str) -> object:
     import yaml
 
     loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    aliases = nodes = depth = 0
+    aliases = nodes = 0
+    inside: list[str | None] = []  # anchors of the collections that are open
     try:
         for event in yaml.parse(text, Loader=loader):
             aliases += isinstance(event, yaml.AliasEvent)
             nodes += isinstance(event, yaml.NodeEvent)
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
+            if isinstance(event, yaml.CollectionStartEvent):
+                inside.append(event.anchor)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                inside.pop()
+            elif isinstance(event, yaml.AliasEvent) and event.anchor in inside:
+                raise InvalidInput(f"YAML: *{event.anchor[:60]} is inside of itself")
+            elif isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
                 raise InvalidInput("YAML merges (`<<`) are not read: a few of them multiply without end; write the keys out")
-            if aliases > MAX_ALIASES or nodes > MAX_NODES or depth > MAX_DEPTH:
+            elif isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_DIGITS and _NUMBER.fullmatch(event.value):
+                raise InvalidInput(f"YAML: a number of more than {MAX_DIGITS:,} digits")
+            if aliases > MAX_ALIASES or nodes > MAX_NODES or len(inside) > MAX_DEPTH:
                 raise InvalidInput("YAML is nested too deep, too large, or repeats too many aliases")
         value: object = yaml.load(text, Loader=loader)  # a safe loader in either case
         return value

@@ -24,6 +24,7 @@ _RULE = re.compile(r"[-*_=\s]*")
 _ARCHIVED = re.compile(r"(?m)^<!-- archived [^\n]{0,2000}?-->")  # where an archived section came from: nobody's text
 _COMMENT = re.compile(r"(?<!`)<!--[ \t]{0,20}(importance|triggers?|project)[ \t]{0,20}:([^\n]{0,500}?)-->", re.IGNORECASE)
 _GUIDELINE_MARK = re.compile(r"<!-- /?memory-tools:guideline -->")  # where tool memory's own part of a page begins and ends
+_MAX_REFERENCE = 5_000  # characters of a path and a slug
 _BROKEN = re.compile("[\0\ud800-\udfff]")  # half a surrogate pair is in no file, and SQLite takes none
 _REFERENCE = re.compile(r"(?s)(.+?\.(?:md|markdown))#(.*)", re.IGNORECASE)
 _LINES = re.compile(r"L(\d{1,9})(?:-L?(\d{1,9}))?")
@@ -62,7 +63,7 @@ class Reference:
 def parse_reference(reference: str) -> Reference:
     """`MEMORY.md`, `MEMORY.md#slug`, `MEMORY.md#L3`, `MEMORY.md#L3-L7`, `@name/x.md#slug`. Raises InvalidInput where no file is named."""
     reference = reference.strip()
-    if not reference or reference.startswith("#") or _BROKEN.search(reference):
+    if not reference or reference.startswith("#") or len(reference) > _MAX_REFERENCE or _BROKEN.search(reference):
         raise InvalidInput(f"not an address: {reference[:200]!r}", "name a file: MEMORY.md, MEMORY.md#section or MEMORY.md#L3-L7")
     match = _REFERENCE.fullmatch(reference)
     if match is None:

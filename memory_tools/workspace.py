@@ -168,7 +168,7 @@ def _parsed(line: str) -> _Entry | None:
     try:
         row = json.loads(line)
         entry = _Entry(datetime.fromisoformat(row["time"]), row["event"], str(row["hash"]), row["path"], int(row["size"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     # A cloned workspace brings its own journal, which must not name other files.
     return entry if entry.time.tzinfo is not None and isinstance(entry.path, str) and _NOTE.fullmatch(entry.path) else None

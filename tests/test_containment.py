@@ -222,10 +222,8 @@ def test_a_folder_swapped_for_a_link_between_check_and_use_is_not_read(place: Pl
     for read in (lambda m: m.get("memory/secret.md").text, lambda m: str(m.search(CANARY, min_score=0.0).results)):
         with untouched(place), Memory(place.root) as memory:
             monkeypatch.setattr(seam, "on_step", swap)
-            try:
+            with contextlib.suppress(Forbidden):
                 assert CANARY not in read(memory)
-            except Forbidden:
-                pass
         monkeypatch.setattr(seam, "on_step", None)
         if notes.is_symlink():
             notes.unlink()
@@ -320,7 +318,16 @@ def planted(place: Place, name: str, kind: str) -> None:
         os.mkfifo(path)
 
 
-FOLDERS = ("memory", "memory/tools", "memory/archive", ".memory-tools", "workspaces", "workspaces/w", "workspaces/w/memory", "skills/memory-retrieval")
+FOLDERS = (
+    "memory",
+    "memory/tools",
+    "memory/archive",
+    ".memory-tools",
+    "workspaces",
+    "workspaces/w",
+    "workspaces/w/memory",
+    "skills/memory-retrieval",
+)
 FILES = (
     "MEMORY.md", "TOOLS.md", "memory-tools.yaml", ".gitignore", "memory/utility-scores.json", "memory/.utility-scores.json.lock",
     "memory/.remembered.jsonl", "memory/tools/web_search.md", "memory/tools/web_search.calls.jsonl", ".memory-tools/current",
