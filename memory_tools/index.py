@@ -157,6 +157,8 @@ class Index:
                     durable.remove(stale)
             aside = Index(folder, number)
             try:
+                if aside.in_memory:  # could not be kept there: the old one stays in place
+                    raise Busy(aside.problem or f"{folder}: cannot be written", "the index is derived; nothing is lost")
                 fill(aside)
                 aside.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             finally:
