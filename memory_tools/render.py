@@ -17,7 +17,7 @@ from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Recorded,
 Json = dict[str, object]
 
 # Valid inside JSON and yet read as a line break, a terminal command or a change of reading direction by what shows it; \u keeps the value.
-_UNSHOWN = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSHOWN = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
 
 
 def document(record: object) -> Json:
@@ -56,7 +56,12 @@ def error_document(error: MemoryToolsError) -> Json:
 def dumps(json_document: Json, *, pretty: bool = False) -> str:
     """JSON text on one line (or indented for people), every script as itself, nothing that a terminal would act on."""
     text = json.dumps(json_document, ensure_ascii=False, allow_nan=False, indent=2 if pretty else None)
-    return _UNSHOWN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return _UNSHOWN.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = match.group().encode("utf-16-be", "surrogatepass")  # JSON writes what is beyond 16 bits as a pair
+    return "".join(f"\\u{code[at : at + 2].hex()}" for at in range(0, len(code), 2))
 
 
 def text(record: object) -> str:

@@ -32,8 +32,9 @@ from memory_tools.tool_memory import ToolMemoryStore
 
 CORPUS = Path(__file__).parent / "corpus"
 TRIED: Counter[str] = Counter()
+FACTOR = int(os.environ.get("HOSTILE_FACTOR", "1"))  # so many times the inputs
 HARBOUR = "# Memory\n\n## Harbour\n\n- The harbour code is 4711.\n"
-some = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+some = settings(max_examples=25 * FACTOR, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 # What parsers and renderers trip over, rather than letters.
 ODD = st.sampled_from(
@@ -138,7 +139,7 @@ def million(root: Path, piece: str, size: int) -> None:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("piece", REPEATED, ids=ascii)
 def test_a_megabyte_of_one_thing_is_read_and_searched_in_bounded_time(root: Path, piece: str) -> None:
-    million(root, piece, 200_000 if piece == "\ufdfa" else 1_000_000)  # each of those is 18 letters; the whole is below
+    million(root, piece, 100_000 if piece == "\ufdfa" else 1_000_000)  # each of those is 18 letters; the whole is below
 
 
 @pytest.mark.slow
@@ -167,7 +168,7 @@ LINES = (
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("line", LINES, ids=ascii)
 def test_thousands_of_lines_of_one_kind_are_read_in_bounded_time(root: Path, line: str) -> None:
-    million(root, line, 4_000 * len(line) if len(line) < 20 else 100_000)
+    million(root, line, 2_500 * len(line) if len(line) < 20 else 100_000)
 
 
 @pytest.mark.timeout(60)
@@ -335,7 +336,7 @@ def test_json_files_that_nest_without_end_are_bounded(root: Path, name: str) -> 
 
 @pytest.mark.timeout(100)
 @pytest.mark.parametrize("name", JSON_FILES)
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4 * FACTOR, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=ANY_JSON, noise=st.binary(max_size=30))
 def test_json_files_may_hold_anything(tmp_path_factory: pytest.TempPathFactory, name: str, value: object, noise: bytes) -> None:
     root = tmp_path_factory.mktemp("json")
