@@ -29,7 +29,7 @@ def parse(text: str) -> object:
             elif isinstance(event, yaml.CollectionEndEvent):
                 inside.pop()
             elif isinstance(event, yaml.AliasEvent) and event.anchor in inside:
-                raise InvalidInput(f"YAML: *{event.anchor[:60]} is inside of itself")
+                raise InvalidInput(f"YAML: *{str(event.anchor)[:60]} is inside of itself")
             elif isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
                 raise InvalidInput("YAML merges (`<<`) are not read: a few of them multiply without end; write the keys out")
             elif isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_DIGITS and _NUMBER.fullmatch(event.value):
