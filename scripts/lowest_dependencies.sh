@@ -22,5 +22,6 @@ cat "$lowest"
 # What only the tests use may be new; what is below our own dependencies is the resolver's choice.
 "$environment/bin/pip" install -q -r "$lowest" pytest pytest-timeout hypothesis httpx requests rank-bm25 ruff mypy
 "$environment/bin/pip" install -q --no-deps -e .
-"$environment/bin/python" -m pytest "$@"
+# Pages that are generated are those of the newest versions.
+"$environment/bin/python" -m pytest --deselect tests/test_readme.py::test_the_generated_parts_are_those_of_this_code "$@"
 "$environment/bin/python" -m pip check
