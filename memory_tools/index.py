@@ -6,6 +6,7 @@ Everything here can be deleted at any time and comes back by itself.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -245,6 +246,18 @@ class Index:
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:
+    """Opened, with its tables. Who makes a file a WAL one gets "locked" at once where others open it too, whatever the busy timeout is."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            return _connect_once(path)
+        except sqlite3.OperationalError as e:
+            if "locked" not in str(e) or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.005)
+
+
+def _connect_once(path: Path | None) -> sqlite3.Connection:
     seam.step("open", str(path))
     connection = sqlite3.connect(
         str(path) if path else ":memory:", timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, factory=_Connection

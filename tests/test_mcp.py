@@ -230,6 +230,7 @@ def test_tool_calls_are_recorded_distilled_and_read_back(server: Any, root: Path
         ("retrieve_tool_memory", {}),
         ("retrieve_tool_memory", {"tools": "web_search"}),
     )
+    assert not added.is_error, added.structured_content
     assert added.structured_content["answer"] == "Successfully recorded 2 tool calls: 2 added, 0 duplicate, 0 refused, 0 pending"
     assert summed.structured_content["success"] is True
     assert got.structured_content["metadata"]["missing"] == ["unheard_of"]

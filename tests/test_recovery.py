@@ -14,7 +14,7 @@ from pathlib import Path
 import faulty
 import pytest
 
-from memory_tools import Memory
+from memory_tools import Memory, seam
 from memory_tools.index import Index
 
 NEWEST = "the spare key hangs behind the boiler"
@@ -248,3 +248,19 @@ def test_temporary_files_of_killed_writers_are_told_and_removed_when_they_are_ol
         assert memory.check().ok
         memory.check(fix=True)
     assert [path.exists() for path in (old, young, other)] == [False, True, True]
+
+
+def test_who_makes_an_index_beside_another_that_makes_it_is_not_told_that_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite refuses a switch to WAL at once while another connection makes the same one: 6 of 6,000 rounds of four openers failed."""
+    refused = []
+
+    def meets_another(kind: str, target: str) -> None:
+        if target == "PRAGMA journal_mode = WAL" and len(refused) < 3:
+            refused.append(target)
+            raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(seam, "on_step", meets_another)
+    index = Index(tmp_path / ".memory-tools")
+    assert len(refused) == 3
+    assert (index.in_memory, index.problem) == (False, None)
+    index.close()
