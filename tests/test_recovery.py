@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import faulty
 import pytest
 
 from memory_tools import Memory, seam
+from memory_tools.errors import Busy
 from memory_tools.index import Index
 
 NEWEST = "the spare key hangs behind the boiler"
@@ -264,3 +266,40 @@ def test_who_makes_an_index_beside_another_that_makes_it_is_not_told_that_it_is_
     assert len(refused) == 3
     assert (index.in_memory, index.problem) == (False, None)
     index.close()
+
+
+@pytest.mark.parametrize("refused", ["open", "sqlite"], ids=["its file cannot be made", "its file stays empty"])
+def test_a_rebuild_whose_new_generation_could_only_be_held_in_memory_leaves_the_old_one_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    """Swapped in, the pointer would name an empty file, or none, and every search would read all notes again."""
+    root = tmp_path / "ws"
+    prepared(root, "none")
+    folder, opened, hits = root / ".memory-tools", "", 0
+
+    def full(kind: str, target: str) -> None:
+        nonlocal opened, hits
+        opened = target if kind == "open" else opened
+        if kind == refused and opened.endswith("index-2.db"):
+            hits += 1
+            raise sqlite3.OperationalError("database or disk is full") if kind == "sqlite" else OSError(errno.ENOSPC, "No space left on device")
+
+    before, pointer = faulty.look(root), (folder / "current").read_bytes()
+    with faulty.opened(root) as memory:
+        known = memory._engine.index.connection.execute("SELECT id, address, text FROM sections ORDER BY id").fetchall()
+        monkeypatch.setattr(seam, "on_step", full)
+        with pytest.raises(Busy, match="cannot be kept there"):
+            memory.rebuild()
+        monkeypatch.setattr(seam, "on_step", None)
+        assert hits == 1
+        index = memory._engine.index
+        assert (index.generation, index.in_memory, memory.check().ok) == (1, False, True)
+        assert index.connection.execute("SELECT id, address, text FROM sections ORDER BY id").fetchall() == known
+        assert memory.search(faulty.ASKED).degraded == ()
+    assert (folder / "current").read_bytes() == pointer
+    assert faulty.look(root) == before
+    with faulty.opened(root) as memory:  # a process that comes later
+        assert memory._engine.index.generation == 1
+        memory.rebuild()
+        assert {p.name for p in folder.glob("index-*.db")} == {f"index-{memory._engine.index.generation}.db"}
+        whole(memory, root)
