@@ -26,12 +26,14 @@ class Growth:
 
     resident_mb: list[float] = field(default_factory=list)
     descriptors: list[int] = field(default_factory=list)
+    threads: list[int] = field(default_factory=list)
     index_mb: list[float] = field(default_factory=list)
 
     def sample(self, pid: int, index: Path) -> None:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split(" ")[1])
         self.resident_mb.append(pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
         self.descriptors.append(len(os.listdir(f"/proc/{pid}/fd")))  # noqa: PTH208  # many times a second
+        self.threads.append(len(os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208
         self.index_mb.append(sum(p.stat().st_size for p in index.iterdir() if p.is_file()) / 1e6)
 
     def settled(self, of: list[float] | list[int]) -> tuple[float, float]:
@@ -40,7 +42,12 @@ class Growth:
         return max(of[fifth : 2 * fifth]), max(of[-fifth:])
 
     def __str__(self) -> str:
-        parts = (("resident MB", self.resident_mb), ("descriptors", self.descriptors), ("index MB", self.index_mb))
+        parts = (
+            ("resident MB", self.resident_mb),
+            ("descriptors", self.descriptors),
+            ("threads", self.threads),
+            ("index MB", self.index_mb),
+        )
         return ", ".join("{} {:.1f} -> {:.1f}".format(name, *self.settled(of)) for name, of in parts)
 
 
@@ -200,7 +207,7 @@ with Memory(config=Config(root, encoder=encoder)) as memory:
     watcher.stop()
     assert not watcher.died and not watcher.polling, watcher.problem
     ok = memory.check().ok
-print(json.dumps([growth.resident_mb, growth.descriptors, growth.index_mb, unseen, ok]))
+print(json.dumps([growth.resident_mb, growth.descriptors, growth.threads, growth.index_mb, unseen, ok]))
 """
 
 
@@ -225,5 +232,5 @@ def watch(folder: Path, edits: int, encoder: str = "none") -> Watched:
     started = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, env=environment(encoder), timeout=3000)
     assert done.returncode == 0, done.stderr
-    resident, descriptors, index, unseen, clean = json.loads(done.stdout)
-    return Watched(edits, time.monotonic() - started, unseen, clean, Growth(resident, descriptors, index))
+    *samples, unseen, clean = json.loads(done.stdout)
+    return Watched(edits, time.monotonic() - started, unseen, clean, Growth(*samples))
