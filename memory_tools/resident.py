@@ -50,6 +50,7 @@ class Resident:
         ending.join(CLOSE_S)
 
     def _close(self) -> None:
+        self._starter.join()  # or the watcher that it is about to start would be stopped by nobody
         if self.watcher is not None:
             self.watcher.stop()
             self.watcher.memory.close()

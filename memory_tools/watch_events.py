@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
-from watchdog.observers.api import ObservedWatch
+from watchdog.observers.api import EventEmitter, ObservedWatch
 
 from memory_tools.walk import SUFFIXES
 from memory_tools.watch_folders import ignored
@@ -17,6 +19,7 @@ class SystemEvents:
     """One watchdog observer. The constructor and `watch` raise OSError where the system has no watches left."""
 
     def __init__(self, hint: Callable[[], None]) -> None:
+        logging.getLogger("watchdog.observers.inotify").addFilter(_no_orderly_stop)  # once: the same filter is not added again
         self._handler = _Handler(hint)
         self._observer = Observer()
         self._observer.start()
@@ -52,6 +55,15 @@ def _key(folder: str, whole: bool) -> _Key | None:
     except OSError:
         return None
     return folder, whole, state.st_dev, state.st_ino
+
+
+def _no_orderly_stop(record: logging.LogRecord) -> bool:
+    """False for the error that watchdog logs where a thread of its own was told to stop between two looks at whether it was.
+
+    Every stop with events still under way may be such a one. Said by a thread that nobody told to stop, it is an error and passes.
+    """
+    thread = threading.current_thread()  # a filter is called where the record is made
+    return not ("thread is inactive" in record.getMessage() and isinstance(thread, EventEmitter) and not thread.should_keep_running())
 
 
 class _Handler(FileSystemEventHandler):

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -335,3 +336,59 @@ def test_a_change_is_one_line_however_much_changed(root: Path) -> None:
         (root / "memory" / f"{n:02}.md").write_text(f"# {n}\n\n- x\n")
     with watching(root) as (_, seen):
         assert seen.changes[0].line == "read MEMORY.md, memory/00.md, memory/01.md and 29 more"
+
+
+# --- an orderly stop -------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify")
+@pytest.mark.parametrize("told_to_stop", [True, False])
+def test_an_orderly_stop_is_silent_and_what_is_wrong_is_not(
+    root: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, told_to_stop: bool
+) -> None:
+    """A short-lived `mcp` ended with "InotifyEmitter.queue_events() called when the thread is inactive" whenever the stop met an event."""
+    from watchdog.observers.inotify import InotifyEmitter
+
+    from memory_tools.watch_events import SystemEvents
+
+    look = InotifyEmitter.queue_events
+    looks, over = threading.Event(), threading.Event()
+
+    def between_two_looks(emitter: InotifyEmitter, timeout: float) -> None:
+        """The thread found that it should go on, and is overtaken before it takes the next event."""
+        looks.set()
+        while emitter._inotify is not None and told_to_stop:
+            time.sleep(0.001)
+        kept, emitter._inotify = emitter._inotify, None
+        look(emitter, timeout)
+        emitter._inotify = kept
+        over.set()
+        emitter.stopped_event.wait(LONG_S)
+
+    monkeypatch.setattr(InotifyEmitter, "queue_events", between_two_looks)
+    events = SystemEvents(lambda: None)
+    events.watch({str(root): False})
+    assert looks.wait(LONG_S)
+    assert told_to_stop or over.wait(LONG_S)
+    events.stop()
+    assert over.wait(LONG_S)
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == (0 if told_to_stop else 1), said
+
+
+def test_a_face_that_ends_while_its_watcher_is_being_started_leaves_none_behind(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Watcher] = []
+    leaving = threading.Event()
+    start = Watcher.start
+
+    def late(watcher: Watcher) -> Watcher:
+        assert leaving.wait(LONG_S)
+        started.append(watcher)
+        return start(watcher)
+
+    monkeypatch.setattr(Watcher, "start", late)
+    resident = Resident(Config(root, encoder="none"))
+    with resident:
+        threading.Timer(0.2, leaving.set).start()
+    assert started == [resident.watcher]
+    assert not started[0]._thread.is_alive()
