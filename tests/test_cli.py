@@ -399,14 +399,23 @@ def test_a_note_cannot_command_a_terminal(root: Path) -> None:
         assert "owned" in shown
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_ends_quietly_with_130(root: Path) -> None:
     child = subprocess.Popen(
-        [sys.executable, "-m", "memory_tools", "--workspace", str(root), "watch"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "memory_tools", "--workspace", str(root), "watch"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests that run in the background inherit that it is ignored
     )
-    assert child.stdout is not None
-    assert "read MEMORY.md" in child.stdout.readline()
-    child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=30)
+    try:
+        assert child.stdout is not None
+        assert "read MEMORY.md" in child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=30)
+    finally:
+        child.kill()
+        child.wait()
     assert child.returncode == 130
     assert "Traceback" not in err
 
