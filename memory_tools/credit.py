@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from memory_tools import history, receipts
+from memory_tools import history
 from memory_tools.entries import RECENT, Entry
 from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
 from memory_tools.history import retract
-from memory_tools.receipts import Log, Part, Recall, Receipts, Shown
+from memory_tools.recall_log import KEEP_DAYS, Log, Part, Recall, Shown
+from memory_tools.receipts import Receipts
 from memory_tools.reports import FeedbackReport, Finding, Recorded
 from memory_tools.scores import ORPHAN_DAYS, Book, Sections, Sidecar, Updated, update
 from memory_tools.settings import Settings
@@ -99,7 +100,7 @@ class Credit:
         found = self.receipts.load().find(name, now)
         if found is None:
             what = "no search is remembered yet" if name == "last" else f"recall {name!r} is not known"
-            raise NotFound(what, f"recalls are remembered for {receipts.KEEP_DAYS} days; name the memories by their addresses instead")
+            raise NotFound(what, f"recalls are remembered for {KEEP_DAYS} days; name the memories by their addresses instead")
         return found
 
     def at(self, recall: Recall, position: int) -> str:

@@ -13,7 +13,7 @@ from memory_tools import globs, seam
 from memory_tools.durable import refused
 from memory_tools.errors import Forbidden, InvalidInput, MemoryToolsError, NotFound, TooLarge
 from memory_tools.records import Found, Scan, Stat, Text
-from memory_tools.walk import LEADS_OUT, SUFFIXES, UNPRINTABLE, Walk, is_inside, source_of, stat_of
+from memory_tools.walk import LEADS_OUT, SUFFIXES, UNPRINTABLE, Walk, is_inside, source_of
 
 DEFAULT_INCLUDE: tuple[str, ...] = ("MEMORY.md", "memory.md", "memory/**/*.md", "knowledge/**/*.md", "TOOLS.md", "USER.md")
 MAX_BYTES = 32 * 1024 * 1024  # a longer note is reported instead of read
@@ -69,7 +69,7 @@ def read(found: Found, max_bytes: int = MAX_BYTES) -> Text:
         raise TooLarge(f"{found.path}: more than {max_bytes:,} bytes", "split the file")
     text, problems = _decoded(raw)
     # The state from before the reading: what is written meanwhile shows as a change the next time.
-    return Text(text, hashlib.blake2b(raw, digest_size=16).hexdigest(), stat_of(state), problems)
+    return Text(text, hashlib.blake2b(raw, digest_size=16).hexdigest(), Stat.of(state), problems)
 
 
 def resolve(workspace: Path, extra_roots: Mapping[str, Path], path: str) -> Path:

@@ -19,7 +19,7 @@ from memory_tools.engine import Engine, one_at_a_time
 from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
 from memory_tools.freshness import Progress
 from memory_tools.history import Usage
-from memory_tools.receipts import Shown
+from memory_tools.recall_log import Shown
 from memory_tools.records import Report
 from memory_tools.reports import CheckReport, Excerpt, FeedbackReport, Remembered, Status, SyncReport
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,10 @@ class Stat:
     mtime_ns: int
     ctime_ns: int
     inode: int
+
+    @classmethod
+    def of(cls, state: os.stat_result) -> Stat:
+        return cls(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Sidecar:
             return Snapshot(Scores(), None)
         except OSError as e:
             return Snapshot(Scores(), None, durable.refused(e, self.path))
-        now = Stat(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
+        now = Stat.of(state)
         if self._snapshot is None or self._stat != now:
             read_ns = time.time_ns()
             self._snapshot = self.read()

@@ -158,7 +158,7 @@ class _Branch:
         elif state.st_size > self.walk.max_bytes:
             self.walk.skip(path, f"{state.st_size:,} bytes, the limit is {self.walk.max_bytes:,}; split it")
         else:
-            self.walk.found.append(Found(path, real, source_of(path), stat_of(state)))
+            self.walk.found.append(Found(path, real, source_of(path), Stat.of(state)))
 
 
 def source_of(path: str) -> str:
@@ -170,10 +170,6 @@ def source_of(path: str) -> str:
     if path.startswith("memory/archive/"):
         return "archive"
     return "knowledge" if path.startswith("knowledge/") else "memory"
-
-
-def stat_of(state: os.stat_result) -> Stat:
-    return Stat(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
 
 
 def is_inside(root: str, real: str) -> bool:

@@ -17,7 +17,7 @@ from shelf import NOW, Shelf
 from memory_tools import seam
 from memory_tools.credit import Credit
 from memory_tools.errors import Busy, Damaged, InvalidInput, MemoryToolsError, NotFound
-from memory_tools.receipts import Shown
+from memory_tools.recall_log import Shown
 from memory_tools.reports import FeedbackReport
 
 DEPLOY, BACKUP, API = "MEMORY.md#deploy", "MEMORY.md#备份", "MEMORY.md#api"

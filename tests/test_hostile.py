@@ -26,7 +26,7 @@ from memory_tools.config import Config
 from memory_tools.errors import InvalidInput, MemoryToolsError
 from memory_tools.http_app import create_app
 from memory_tools.http_serving import Guard
-from memory_tools.receipts import parse as parse_receipts
+from memory_tools.recall_log import parse as parse_receipts
 from memory_tools.resident import Resident
 from memory_tools.tool_memory import ToolMemoryStore
 

@@ -24,7 +24,7 @@ ORDER = (
     ("calibration", "blocks", "lexical", "ranker", "search", "likeness", "snippets", "passages"),
     ("masking_names", "masking_rules", "masking"),
     # stores
-    ("score_values", "entries", "standing", "attach", "scores_merge", "scores", "receipts"),
+    ("score_values", "entries", "standing", "attach", "scores_merge", "scores", "recall_log", "receipts"),
     ("postings", "vectors", "generations", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine"),
     ("credit", "naming", "archived", "archive", "upkeep", "checking"),
     ("tool_names", "tool_settings", "tool_records", "tool_input", "tool_files", "tool_store", "tool_usage", "tool_reports", "tool_stats"),

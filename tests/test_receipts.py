@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shelf import NOW
 
-from memory_tools import receipts, seam
+from memory_tools import recall_log, seam
 from memory_tools.errors import MemoryToolsError
-from memory_tools.receipts import Part, Receipts, Shown
+from memory_tools.recall_log import Part, Shown
+from memory_tools.receipts import Receipts
 
 ONE = Shown("id1", "MEMORY.md#主动汇报约定", "MEMORY.md#L3-L7")
 TWO = Shown("id2", "memory/2026-03-05.md#api", "memory/2026-03-05.md#L9-L9")
@@ -53,7 +54,8 @@ def test_a_search_imports_nothing_that_locks(tmp_path: Path) -> None:
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from memory_tools.receipts import Receipts, Shown
+from memory_tools.recall_log import Shown
+from memory_tools.receipts import Receipts
 Receipts(Path({str(tmp_path / "r.jsonl")!r})).append(datetime.now(UTC), "q", [Shown("a", "b", "c")])
 print([m for m in ("filelock", "numpy", "sqlite3") if m in sys.modules])
 """
@@ -231,9 +233,41 @@ def test_processes_that_append_and_trim_at_once_lose_no_recall(log: Receipts) ->
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b'{"recall":1}', b'{"try":"t","parts":[[1]]}', b"[]", b'"x"', b'{"done":"t"}'])))
 def test_any_file_is_read(lines: list[bytes]) -> None:
-    receipts.parse(b"\n".join(lines))
+    recall_log.parse(b"\n".join(lines))
 
 
 def test_a_deeply_nested_line_is_a_broken_line() -> None:
-    assert receipts.parse(b"[" * 100_000).broken == 1
-    assert receipts.parse(json.dumps({"recall": "r", "time": "never", "query": "", "shown": []}).encode()).broken == 1
+    assert recall_log.parse(b"[" * 100_000).broken == 1
+    assert recall_log.parse(json.dumps({"recall": "r", "time": "never", "query": "", "shown": []}).encode()).broken == 1
+
+
+STEPS = ("search", "another searches", "outcome", "trimmed", "rewritten", "cut", "half a line", "replaced", "deleted", "read")
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(st.sampled_from(STEPS), min_size=2, max_size=14))
+def test_what_was_read_in_parts_is_what_a_new_process_reads(steps: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    kept = Receipts(tmp_path_factory.mktemp("w") / "recalls.jsonl")
+    ids: list[str] = []
+    for number, step in enumerate(steps):
+        whole = kept.path.read_bytes() if kept.path.exists() else b""
+        if step in ("search", "another searches"):
+            ids.append((kept if step == "search" else Receipts(kept.path)).append(NOW, f"question {number}", [ONE, TWO]))
+        elif step == "outcome":
+            Receipts(kept.path).end(kept.begin(NOW, f"event {number}", [Part("id1", ids[-1] if ids else "", "success")]), True)
+        elif step == "trimmed":
+            Receipts(kept.path).trim(NOW)
+        elif step == "rewritten":  # in place, by hand
+            kept.path.write_bytes(whole.replace(b"question", b"a longer question"))
+        elif step == "cut":
+            kept.path.write_bytes(whole[: len(whole) * 2 // 3])
+        elif step == "half a line":
+            with kept.path.open("ab") as file:
+                file.write(b'{"recall":"r')
+        elif step == "replaced":
+            kept.path.with_name("incoming").write_bytes(whole[len(whole) // 2 :])
+            kept.path.with_name("incoming").replace(kept.path)
+        elif step == "deleted":
+            kept.path.unlink(missing_ok=True)
+        if step == "read" or number == len(steps) - 1:
+            assert kept.load() == Receipts(kept.path).load()
