@@ -163,7 +163,11 @@ class Engine:
         def fill(aside: Index) -> None:
             nonlocal taken, degraded
             if keep_vectors and matrix is not None:
-                embedding.carry(current, matrix, aside)
+                with current.snapshot():  # another process may add vectors meanwhile, or those of another encoder
+                    rows = embedding.rows(current)
+                    # A process that only wrote them has not mapped them yet.
+                    if matrix.path == current.vectors_path() and matrix.load(rows) == rows:
+                        embedding.carry(current, matrix, aside)
             self.forget()
             taken = take_in(aside, scan, before=stored_traces(current.connection), adopt=self.adopt, progress=progress)
             self.index = aside

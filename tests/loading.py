@@ -192,6 +192,7 @@ with Memory(config=Config(root, encoder=encoder)) as memory:
     watcher.wait_until_looked(60)
     import os
     for n in range(edits):
+        assert not watcher.died, watcher.problem
         seen.clear()
         note = root / "memory" / f"note-{chance.randrange(20)}.md"
         lines = note.read_text(encoding="utf-8").split("\\n")

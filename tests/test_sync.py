@@ -142,6 +142,64 @@ def test_one_added_paragraph_encodes_only_itself(root: Path) -> None:
         assert rows() == before + 1
 
 
+def _mostly_deleted(memory: Memory) -> None:
+    """As after some thousand edits: numbers were given to many more blocks than are alive."""
+    with memory._engine.index.write() as connection:
+        connection.execute("UPDATE meta SET value = 1000000 WHERE key = 'next_block'")
+
+
+@pytest.mark.parametrize("searched", [False, True], ids=["by one that only writes", "by one that has searched"])
+def test_an_index_that_is_mostly_of_deleted_text_is_made_anew_and_nothing_is_encoded_again(root: Path, searched: bool) -> None:
+    """A watcher with vectors died of it, after some 4,600 edits: it had written the vectors and never read one."""
+    question = "when is the database copied"
+    with Memory(root) as memory:
+        memory.sync()
+        ahead = Memory(root).search(question)
+        if searched:
+            memory.search(question)
+        _mostly_deleted(memory)
+        text = (root / "MEMORY.md").read_text(encoding="utf-8")
+        _write(root, "MEMORY.md", text + "\n## Cellar\n\n- one line about the cellar\n")
+        encoder, encoded = memory._engine.encoder, 0
+        assert encoder is not None
+        encode = encoder.encode
+
+        def counted(texts: list[str], kind: str) -> object:
+            nonlocal encoded
+            encoded += len(texts)
+            return encode(texts, kind)  # type: ignore[arg-type]
+
+        encoder.encode = counted  # type: ignore[assignment]
+        report = memory.sync()
+        index = memory._engine.index
+        assert (index.generation, index.wasteful(), report.vectors_pending) == (2, False, 0)
+        assert encoded == 2  # the new heading and its line
+        assert [(r.address, r.relevance) for r in memory.search(question)] == [(r.address, r.relevance) for r in ahead]
+        assert memory.check().ok
+        _mostly_deleted(memory)
+        memory.sync()
+        assert (index.generation, memory.check().ok) == (3, True)
+
+
+def test_an_index_made_anew_takes_no_vectors_of_an_encoder_that_was_changed_meanwhile(root: Path) -> None:
+    with Memory(root) as memory:
+        memory.sync()
+        _mostly_deleted(memory)
+        rebuild = memory._engine.rebuild
+
+        def changed_meanwhile(*arguments: object, **options: bool) -> object:
+            with Memory(root, encoder="none") as other, other._engine.index.write() as connection:
+                connection.execute("INSERT OR REPLACE INTO meta VALUES ('encoder', 'another (512)')")
+                connection.execute("INSERT OR REPLACE INTO meta VALUES ('vectors_number', 7)")
+            return rebuild(*arguments, **options)  # type: ignore[arg-type]
+
+        memory._engine.rebuild = changed_meanwhile  # type: ignore[method-assign, assignment]
+        memory.sync()
+        index = memory._engine.index
+        assert (index.generation, str(index.meta("encoder")).startswith("another")) == (2, False)
+        assert memory.check().ok
+
+
 def test_what_cannot_be_read_is_kept_and_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """cases 18 and 19"""
     import memory_tools.seam
