@@ -23,6 +23,7 @@ _RECORD = np.dtype([("low", "<u2"), ("count", "u1")])
 
 
 KEPT = 2_000  # rows of blocks and sections that are kept between searches
+KEPT_POSTINGS = 500_000  # the same of postings: 6 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,21 @@ class Reader:
         )
         self._blocks: dict[int, _Block] = {}
         self._sections: dict[int, _Section] = {}
+        self._postings: dict[str, tuple[NDArray[np.int64], NDArray[np.float32]]] = {}
+        self._postings_held = 0
 
     def postings(self, term: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """search.Postings: positions, ascending, and term frequencies."""
+        known = self._postings.get(term)
+        if known is None:
+            known = self._postings[term] = self._read_postings(term)
+            self._postings_held += 10 + known[0].size
+            if self._postings_held > KEPT_POSTINGS:
+                self._postings = {term: known}
+                self._postings_held = 10 + known[0].size
+        return known
+
+    def _read_postings(self, term: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         lists = list(postings.read(self._connection, term))
         if not lists:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)

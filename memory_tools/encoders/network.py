@@ -25,8 +25,12 @@ _LEFT, _RIGHT = 2, 2
 _ROWS, _TEXTS = 24, 12  # rows are padded to multiples of these; BLAS kernels work on 4, 6, 8, 12 or 16 rows at a time
 
 
-def forward(tables: Tables, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-    """float32 (len(texts), 512), unit rows; no text may be empty. Unusable: a damaged row of the table."""
+def forward(tables: Tables, texts: Sequence[Sequence[int]], *, alone: bool = False) -> NDArray[np.float32]:
+    """float32 (len(texts), 512), unit rows; no text may be empty. Unusable: a damaged row of the table.
+
+    alone: one text, whose vector need not be that of a batch to the bit. The last layers then see a single row, for which BLAS reads
+    each matrix once and copies none: 2.5 ms instead of 3.1 for a question.
+    """
     import numpy as np
 
     a = tables.arrays
@@ -64,7 +68,7 @@ def forward(tables: Tables, texts: Sequence[Sequence[int]]) -> NDArray[np.float3
     _normalise(features, a["gain"], a["shift"], tables.epsilon)
 
     # The sum over a text's pieces comes before the projection, which is linear: one row for a text instead of one for a piece.
-    pooled = np.zeros((-(-count // _TEXTS) * _TEXTS, features.shape[1]), np.float32)
+    pooled = np.zeros((count if alone else -(-count // _TEXTS) * _TEXTS, features.shape[1]), np.float32)
     np.add.reduceat(features[:used], starts, axis=0, out=pooled[:count])
     mean = pooled @ a["pool"]
     size_of = np.ones((len(mean), 1), np.float32)

@@ -169,7 +169,7 @@ class _Mapped:
 
         def fill(batch: tuple[list[int], list[list[int]]]) -> None:
             rows, ids = batch
-            out[rows] = forward(self._table, ids)
+            out[rows] = forward(self._table, ids, alone=kind == "query")
 
         at_once = threads.workers()
         with threads.one_blas_thread():
