@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_tools import postings
+from memory_tools.likeness import Likeness
 from memory_tools.search import Corpus
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class Reader:
         )
         self._blocks: dict[int, _Block] = {}
         self._sections: dict[int, _Section] = {}
+        self.likeness = Likeness(lambda position: self.text(position, position))
         self._postings: dict[str, tuple[NDArray[np.int64], NDArray[np.float32]]] = {}
         self._postings_held = 0
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING
 
-from memory_tools import files, freshness
+from memory_tools import files, freshness, walk
 from memory_tools.attach import Sections
 from memory_tools.config import Config, index_folder
 from memory_tools.errors import Busy, InvalidInput, MemoryToolsError
@@ -19,8 +18,6 @@ from memory_tools.records import Scan, Skipped, Trace
 from memory_tools.reports import SyncReport
 
 if TYPE_CHECKING:
-    from threading import RLock
-
     from memory_tools.corpus import Reader
     from memory_tools.encoders import Cosines, Encoder
     from memory_tools.vectors import Floats, Matrix
@@ -35,36 +32,7 @@ class Meaning:
     scale: Cosines | None
 
 
-class Holder(Protocol):
-    """What holds an open index, and lets one call at it at a time."""
-
-    _lock: RLock
-    _engine: Engine
-
-
 TOLD = 5  # skipped files that an answer names
-H = TypeVar("H", bound=Holder)
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def one_at_a_time(method: Callable[Concatenate[H, P], R]) -> Callable[Concatenate[H, P], R]:
-    """One call at a time in a process; an index that turns out to be damaged is made anew and the call done again."""
-
-    @wraps(method)
-    def call(self: H, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
-            if self._engine.closed:
-                raise InvalidInput("this Memory is closed", "open a new one")
-            try:
-                return method(self, *args, **kwargs)
-            except sqlite3.DatabaseError as e:
-                if isinstance(e, sqlite3.OperationalError) and "locked" in str(e):  # in use, not damaged
-                    raise Busy(f"another process holds the index ({e})", "try again in a moment") from e
-                self._engine.start_over(e)
-                return method(self, *args, **kwargs)
-
-    return cast("Callable[Concatenate[H, P], R]", call)
 
 
 class Engine:
@@ -72,6 +40,8 @@ class Engine:
 
     def __init__(self, config: Config, adopt: Adopt | None = None) -> None:
         self.adopt = adopt
+        self._earlier = walk.Earlier()
+        self._fresh: tuple[Scan, tuple[int, int]] | None = None  # when last nothing was to be taken in
         self._waiting = 0  # files that a deadline left for later
         self.config = config
         self.index = Index(index_folder(config))
@@ -106,7 +76,8 @@ class Engine:
             self.forget()
 
     def scan(self) -> Scan:
-        return files.scan(self.config.workspace, self.config.include, self.config.exclude, self.config.extra_roots)
+        config = self.config
+        return files.scan(config.workspace, config.include, config.exclude, config.extra_roots, self._earlier)
 
     # --- up to date ----------------------------------------------------------------
 
@@ -116,7 +87,9 @@ class Engine:
         degraded += self.degraded()
         warnings += self.problems()
         scan = self.scan()
-        if not freshness.stale(self.index, scan):
+        seen = (scan, self.index.changes())
+        if seen == self._fresh or not freshness.stale(self.index, scan):
+            self._fresh = seen
             warnings += _told(scan.skipped)
             return
         from memory_tools.sync import take_in

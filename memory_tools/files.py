@@ -13,7 +13,7 @@ from memory_tools import globs, seam
 from memory_tools.durable import refused
 from memory_tools.errors import Forbidden, InvalidInput, MemoryToolsError, NotFound, TooLarge
 from memory_tools.records import Found, Scan, Stat, Text
-from memory_tools.walk import LEADS_OUT, SUFFIXES, UNPRINTABLE, Walk, is_inside, source_of
+from memory_tools.walk import LEADS_OUT, SUFFIXES, UNPRINTABLE, Earlier, Walk, is_inside, source_of
 
 DEFAULT_INCLUDE: tuple[str, ...] = ("MEMORY.md", "memory.md", "memory/**/*.md", "knowledge/**/*.md", "TOOLS.md", "USER.md")
 MAX_BYTES = 32 * 1024 * 1024  # a longer note is reported instead of read
@@ -23,13 +23,20 @@ _FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # not blocking: 
 _OPEN = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in _FLAGS)
 
 
-def scan(workspace: Path, include: Sequence[str], exclude: Sequence[str], extra_roots: Mapping[str, Path]) -> Scan:
+def scan(
+    workspace: Path,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    extra_roots: Mapping[str, Path],
+    earlier: Earlier | None = None,
+) -> Scan:
     """All memory files under the roots, by path; without `include` those of DEFAULT_INCLUDE.
 
+    `earlier`: kept between scans with the same arguments, it makes them faster; while nothing changes the same object comes out.
     NotFound or InvalidInput where the workspace itself is no folder; anything less is skipped with a reason.
     """
     root = _root(workspace)
-    walk = Walk(globs.excluded(globs.usable(exclude)), MAX_BYTES)
+    walk = Walk(globs.excluded(globs.usable(exclude)), MAX_BYTES, earlier or Earlier())
     for pattern in (*include, *exclude):
         wrong = globs.check_pattern(pattern)
         if wrong is not None:
@@ -37,8 +44,7 @@ def scan(workspace: Path, include: Sequence[str], exclude: Sequence[str], extra_
     walk.root(root, "", globs.usable(include) if include else DEFAULT_INCLUDE)
     for name, folder in sorted(extra_roots.items()):
         walk.root(os.path.realpath(folder), f"@{name}/", _EVERYTHING)
-    found = walk.once()
-    return Scan(found, tuple(sorted(walk.skipped, key=lambda s: (s.path, s.reason))))
+    return walk.scan()
 
 
 def read(found: Found, max_bytes: int = MAX_BYTES) -> Text:

@@ -9,6 +9,7 @@ from functools import cache
 
 from memory_tools.tokens import STOP
 
+KEPT = 2_000  # texts
 SAME = 0.9  # shared words over all words of both
 SUBJECT, OVERLAP, LEAST = 0.5, 0.3, 3  # shared words over the shorter one's, over both's, and at least
 
@@ -27,17 +28,16 @@ class Likeness:
         self._words: dict[int, Words] = {}
 
     def words(self, position: int) -> Words:
-        if position not in self._words:
-            self._words[position] = words_of(self._text(position))
-        return self._words[position]
+        known = self._words.get(position)
+        if known is None:
+            if len(self._words) > KEPT:
+                self._words.clear()
+            known = self._words[position] = words_of(self._text(position))
+        return known
 
     def same(self, a: int, b: int) -> bool:
         """The same but for a few words; with another number in it, it is not the same."""
-        one, other = self.words(a), self.words(b)
-        if one.numbers != other.numbers:
-            return False
-        both = one.content | other.content
-        return not both or len(one.content & other.content) >= SAME * len(both)
+        return _same(self.words(a), self.words(b))
 
     def other(self, a: int, b: int) -> bool:
         """About the same thing, and not the same: one may correct the other."""
@@ -45,7 +45,14 @@ class Likeness:
         shared = len(one.content & other.content)
         if shared < LEAST or shared < SUBJECT * min(len(one.content), len(other.content)):
             return False
-        return shared >= OVERLAP * len(one.content | other.content) and not self.same(a, b)
+        return shared >= OVERLAP * (len(one.content) + len(other.content) - shared) and not _same(one, other)
+
+
+def _same(one: Words, other: Words) -> bool:
+    if one.numbers != other.numbers:
+        return False
+    shared = len(one.content & other.content)
+    return shared >= SAME * (len(one.content) + len(other.content) - shared)
 
 
 def words_of(text: str) -> Words:

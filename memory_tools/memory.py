@@ -15,8 +15,9 @@ from memory_tools import config as configuration
 from memory_tools import recall
 from memory_tools.config import Config, index_folder
 from memory_tools.credit import Credit
-from memory_tools.engine import Engine, one_at_a_time
+from memory_tools.engine import Engine
 from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
+from memory_tools.exclusive import one_at_a_time
 from memory_tools.freshness import Progress
 from memory_tools.history import Usage
 from memory_tools.recall_log import Shown

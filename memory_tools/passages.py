@@ -46,11 +46,24 @@ class Passage:
     differs: tuple[int, ...] = ()  # positions of older blocks that say otherwise
 
 
-def pick(corpus: Corpus, scored: Scored, *, limit: int, min_score: float, text: TextOf, max_chars: int | None = None) -> list[Passage]:
-    """At most `limit` passages with relevance >= min_score, best first; together at most `max_chars` characters (the last one is cut)."""
+def pick(
+    corpus: Corpus,
+    scored: Scored,
+    *,
+    limit: int,
+    min_score: float,
+    text: TextOf,
+    max_chars: int | None = None,
+    likeness: Likeness | None = None,
+) -> list[Passage]:
+    """At most `limit` passages with relevance >= min_score, best first; together at most `max_chars` characters (the last one is cut).
+
+    `likeness`: of these blocks by position, kept between questions, so that a block's words are not read for each of them.
+    """
     passages: list[Passage] = []
     left = max_chars
-    for passage in _passages(corpus, scored, min_score, text):
+    likeness = likeness or Likeness(lambda position: text(position, position))
+    for passage in _passages(corpus, scored, min_score, text, likeness):
         if len(passages) >= limit or (left is not None and left <= 0):
             break
         whole = text(passage.first, passage.last)
@@ -63,22 +76,22 @@ def pick(corpus: Corpus, scored: Scored, *, limit: int, min_score: float, text: 
     return passages
 
 
-def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf) -> Iterator[Passage]:
+def _passages(corpus: Corpus, scored: Scored, min_score: float, text: TextOf, likeness: Likeness) -> Iterator[Passage]:
     usable = np.flatnonzero(np.isfinite(scored.score) & (scored.relevance >= min_score))
     if not usable.size:
         return
     best, rest = _split(scored, usable)
     best = _sorted(corpus, scored, best)
-    likeness = Likeness(lambda position: text(position, position))
     sequence, differs = _newer_first(corpus, scored, best, likeness, NEAR_EQUAL * scored.evidence)
     open_ = np.zeros(len(corpus), dtype=np.bool_)
     open_[usable] = True
+    twins_of = _Twins(corpus, scored, best, likeness)
     ceiling = 1.0
     for position in chain(sequence, _later(corpus, scored, rest)):
         if not open_[position]:
             continue
         open_[position] = False
-        twins = _twins(corpus, scored, best[open_[best]], position, likeness, differs.get(position, ()))
+        twins = twins_of.among(open_, position, differs.get(position, ()))
         open_[twins] = False
         first, last = _extent(corpus, scored, open_, position, text, CLOSE * scored.evidence)
         open_[first : last + 1] = False
@@ -121,17 +134,15 @@ def _newer_first(
 ) -> tuple[list[int], dict[int, tuple[int, ...]]]:
     """The order, but of near-equals about the same thing the newest first; and which older ones each of them may correct."""
     head = order[:HORIZON].tolist()
-    day = {p: int(corpus.day[p]) for p in head}
+    day = dict(zip(head, corpus.day[head].tolist(), strict=True))
+    score = dict(zip(head, scored.score[head].tolist(), strict=True))
     older: dict[int, tuple[int, ...]] = {}
     sequence: list[int] = []
     waiting = list(head)
     while waiting:
         best = waiting.pop(0)
-        rivals = [
-            p
-            for p in waiting
-            if day[p] and day[best] and day[p] != day[best] and scored.score[best] - scored.score[p] <= near and likeness.other(best, p)
-        ]
+        least, its_day = score[best] - near, day[best]
+        rivals = [p for p in waiting if its_day and day[p] not in (0, its_day) and score[p] >= least and likeness.other(best, p)]
         newest = max([best, *rivals], key=lambda p: (day[p], -head.index(p)))
         if newest != best:
             waiting.remove(newest)
@@ -143,27 +154,37 @@ def _newer_first(
     return sequence + order[HORIZON:].tolist(), older
 
 
-def _twins(corpus: Corpus, scored: Scored, rest: NDArray[np.int64], position: int, likeness: Likeness, older: tuple[int, ...]) -> list[int]:
-    """Which of the rest say the same. Read are those as long and as near to the question, the likeliest first, until a few do not."""
-    length = np.abs(corpus.chars[rest] - corpus.chars[position])
-    match = np.abs(scored.lexical[rest] - scored.lexical[position])
-    close = (length <= 2 + 0.1 * corpus.chars[position]) & (match <= 0.06)
-    if not np.isnan(scored.cosine[position]):
-        close &= ~(np.abs(scored.cosine[rest] - scored.cosine[position]) > 0.04)
-    likely = np.flatnonzero(close)
-    likely = likely[np.lexsort((rest[likely], length[likely], match[likely]))]
-    found: list[int] = []
-    misses = 0
-    for other in rest[likely].tolist():
-        if other in older:
-            continue
-        if likeness.same(position, other):
-            found.append(other)
-        else:
-            misses += 1
-            if misses == MISSES:
-                break
-    return found
+class _Twins:
+    """The blocks that say the same as another one, among those at the positions `best`."""
+
+    def __init__(self, corpus: Corpus, scored: Scored, best: NDArray[np.int64], likeness: Likeness) -> None:
+        self._best, self._likeness = best, likeness
+        self._chars, self._lexical, self._cosine = corpus.chars[best], scored.lexical[best], scored.cosine[best]
+        self._of = (corpus.chars, scored.lexical, scored.cosine)
+
+    def among(self, open_: NDArray[np.bool_], position: int, older: tuple[int, ...]) -> list[int]:
+        """Read are those that are open, as long and as near to the question, the likeliest first, until a few do not."""
+        chars, lexical, cosine = (float(values[position]) for values in self._of)
+        length, match = np.abs(self._chars - chars), np.abs(self._lexical - lexical)
+        close = (length <= 2 + 0.1 * chars) & (match <= 0.06) & open_[self._best]
+        if cosine == cosine:
+            close &= ~(np.abs(self._cosine - cosine) > 0.04)
+        likely = np.flatnonzero(close)
+        if not likely.size:
+            return []
+        likely = likely[np.lexsort((self._best[likely], length[likely], match[likely]))]
+        found: list[int] = []
+        misses = 0
+        for other in self._best[likely].tolist():
+            if other in older:
+                continue
+            if self._likeness.same(position, other):
+                found.append(other)
+            else:
+                misses += 1
+                if misses == MISSES:
+                    break
+        return found
 
 
 def _extent(corpus: Corpus, scored: Scored, open_: NDArray[np.bool_], position: int, text: TextOf, close: float) -> tuple[int, int]:

@@ -113,7 +113,7 @@ def _candidates(reader: Reader, scored: Scored, least: float, reach: int) -> lis
 
     if not len(reader.corpus):
         return []
-    picked = passages.pick(reader.corpus, scored, limit=reach, min_score=least, text=reader.text)
+    picked = passages.pick(reader.corpus, scored, limit=reach, min_score=least, text=reader.text, likeness=reader.likeness)
     found: list[Candidate] = []
     tool_seen, ceiling = False, 1.0
     for passage in picked:

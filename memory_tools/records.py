@@ -23,6 +23,14 @@ class Stat:
     def of(cls, state: os.stat_result) -> Stat:
         return cls(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
 
+    def is_of(self, state: os.stat_result) -> bool:
+        return (
+            self.mtime_ns == state.st_mtime_ns
+            and self.size == state.st_size
+            and self.ctime_ns == state.st_ctime_ns
+            and self.inode == state.st_ino
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Found:

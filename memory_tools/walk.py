@@ -11,13 +11,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory_tools import globs
-from memory_tools.records import Found, Skipped, Stat
+from memory_tools.records import Found, Scan, Skipped, Stat
 
 SUFFIXES = (".md", ".markdown")
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
 LEADS_OUT = "is a symbolic link that leads out of its root; to search it, name its folder under extra_roots"
 NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv"})  # and whatever begins with a dot
 _MAX_DEPTH = 40
+MOST_NAMES = 200_000
+
+
+@dataclass(slots=True)
+class Earlier:
+    """What the last walk over the same roots and patterns found: what is as it was then is not made, nor judged by its name, again."""
+
+    named: dict[str, bool] = field(default_factory=dict)  # path -> whether the patterns name it
+    found: dict[str, Found] = field(default_factory=dict)  # before files that are there twice are sorted out
+    skipped: list[Skipped] = field(default_factory=list)  # the same
+    scan: Scan = field(default_factory=lambda: Scan(()))
 
 
 @dataclass(slots=True)
@@ -26,6 +37,8 @@ class Walk:
 
     exclude: re.Pattern[str]
     max_bytes: int
+    earlier: Earlier = field(default_factory=Earlier)
+    changed: bool = False  # something is not as the walk before found it
     found: list[Found] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
@@ -45,7 +58,18 @@ class Walk:
     def skip(self, path: str, reason: str, keep: bool = False) -> None:
         self.skipped.append(Skipped(path.encode("utf-8", "backslashreplace").decode(), reason, keep))
 
-    def once(self) -> tuple[Found, ...]:
+    def scan(self) -> Scan:
+        """All that was collected, by path. The same object as the last time where nothing changed."""
+        earlier = self.earlier
+        if not self.changed and len(self.found) == len(earlier.found) and self.skipped == earlier.skipped:
+            return earlier.scan
+        earlier.found = {one.path: one for one in self.found}
+        earlier.skipped = list(self.skipped)
+        found = self._once()
+        earlier.scan = Scan(found, tuple(sorted(self.skipped, key=lambda s: (s.path, s.reason))))
+        return earlier.scan
+
+    def _once(self) -> tuple[Found, ...]:
         """Found files by path, each once by identity: MEMORY.md and memory.md may be one file, a link may lead to another note."""
         known: dict[tuple[int, int, int], str] = {}
         kept: list[Found] = []
@@ -110,6 +134,15 @@ class _Branch:
             self.folder(folder, path + "/", True, (*above, folder))
 
     def names(self, path: str) -> bool:
+        named = self.walk.earlier.named
+        known = named.get(self.prefix + path)
+        if known is None:
+            if len(named) > MOST_NAMES:
+                named.clear()
+            known = named[self.prefix + path] = self._names(path)
+        return known
+
+    def _names(self, path: str) -> bool:
         suffix = path[-3:].lower()
         if suffix != ".md" and not path.lower().endswith(SUFFIXES):
             return False
@@ -151,6 +184,10 @@ class _Branch:
 
     def file(self, real: str, path: str, state: os.stat_result) -> None:
         path = self.prefix + path
+        before = self.walk.earlier.found.get(path)
+        if before is not None and before.real == real and stat.S_ISREG(state.st_mode) and before.stat.is_of(state):
+            self.walk.found.append(before)
+            return
         if UNPRINTABLE.search(path):
             self.walk.skip(path, "its name holds a control character or is not UTF-8")
         elif not stat.S_ISREG(state.st_mode):
@@ -158,6 +195,7 @@ class _Branch:
         elif state.st_size > self.walk.max_bytes:
             self.walk.skip(path, f"{state.st_size:,} bytes, the limit is {self.walk.max_bytes:,}; split it")
         else:
+            self.walk.changed = True
             self.walk.found.append(Found(path, real, source_of(path), Stat.of(state)))
 
 

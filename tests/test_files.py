@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from memory_tools import files, globs
 from memory_tools.errors import Forbidden, InvalidInput, MemoryToolsError, NotFound, TooLarge
 from memory_tools.files import DEFAULT_INCLUDE, read, read_path, resolve, scan, writable
 from memory_tools.records import Scan
+from memory_tools.walk import Earlier
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX only")
 as_user = pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read anything")
@@ -491,3 +493,44 @@ def test_a_file_to_be_written_is_contained_too(tmp_path: Path) -> None:
         for path in ("memory/a.md", "memory/new.md", "link.md"):
             with pytest.raises(Forbidden):
                 writable(work, path)
+
+
+# --- scan after scan ---------------------------------------------------------
+
+EDITS = ("write", "append", "rename", "delete", "link", "hard link", "folder for a file", "swap", "empty a folder", "nothing")
+PLACES = ("MEMORY.md", "memory/a.md", "memory/b.md", "memory/deep/c.md", "knowledge/d.md", "memory/skip.md", "memory/e.txt")
+
+
+@posix
+@settings(max_examples=60, deadline=None)
+@given(edits=st.lists(st.tuples(st.sampled_from(EDITS), st.sampled_from(PLACES), st.sampled_from(PLACES)), max_size=10))
+def test_a_scan_that_remembers_the_last_one_finds_what_a_fresh_one_finds(
+    edits: list[tuple[str, str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("ws")
+    put(root, "MEMORY.md", "memory/a.md", "knowledge/d.md")
+    earlier = Earlier()
+    for number, (edit, one, other) in enumerate(edits):
+        path, second = root / one, root / other
+        path.parent.mkdir(parents=True, exist_ok=True)
+        second.parent.mkdir(parents=True, exist_ok=True)
+        if edit == "write" and not path.is_dir():
+            put(root, one, text=f"text {number}\n")
+        elif edit == "append" and path.is_file():
+            with path.open("a") as file:
+                file.write("more\n")
+        elif edit in ("rename", "swap") and path.is_file() and second.is_file():
+            path.replace(second)
+        elif edit in ("delete", "folder for a file") and (path.is_file() or path.is_symlink()):
+            path.unlink()
+            if edit == "folder for a file":
+                path.mkdir()
+        elif edit == "link" and not path.exists() and not path.is_symlink():
+            path.symlink_to(second)
+        elif edit == "hard link" and second.is_file() and not path.exists() and not path.is_symlink():
+            os.link(second, path)
+        elif edit == "empty a folder":
+            shutil.rmtree(root / "memory" / "deep", ignore_errors=True)
+        kept = scan(root, DEFAULT_INCLUDE, ("skip.md",), {}, earlier)
+        assert kept == scan(root, DEFAULT_INCLUDE, ("skip.md",), {})
+        assert scan(root, DEFAULT_INCLUDE, ("skip.md",), {}, earlier) is kept

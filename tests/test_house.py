@@ -25,7 +25,7 @@ ORDER = (
     ("masking_names", "masking_rules", "masking"),
     # stores
     ("score_values", "entries", "standing", "attach", "scores_merge", "scores", "recall_log", "receipts"),
-    ("postings", "vectors", "generations", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine"),
+    ("postings", "vectors", "generations", "index", "reading", "freshness", "rows", "sync", "embedding", "corpus", "engine", "exclusive"),
     ("credit", "naming", "archived", "archive", "upkeep", "checking"),
     ("tool_names", "tool_settings", "tool_records", "tool_input", "tool_files", "tool_store", "tool_usage", "tool_reports", "tool_stats"),
     ("judge_values", "judge_features", "judge_causes", "judge_errors", "judge_guideline", "judge_prompts", "judge_answers"),
