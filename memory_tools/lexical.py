@@ -24,6 +24,7 @@ Positions index the Corpus arrays and cover every block, also those not allowed.
 LEAST_REACH = 3.0
 # Below this share of the blocks a window's sums are made from the term's positions, above it from prefix sums over all blocks.
 _SPARSE = 1 / 24
+_SMALL = 10_000  # blocks; up to here a pass over all of them is cheaper than sorting those that a window reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,10 @@ class Matcher:
         steps = np.arange(-size, size + 1)
         reached = where[:, None] + steps
         ok = (reached >= corpus.section_first[where][:, None]) & (reached < corpus.section_end[where][:, None])
+        if out.size <= _SMALL:
+            sums = np.bincount(reached[ok], np.broadcast_to(frequency[:, None], reached.shape)[ok], out.size).astype(np.float32)
+            out += weight * sums / (sums + norm)
+            return
         blocks, which = np.unique(reached[ok], return_inverse=True)
         inside = np.bincount(which, np.broadcast_to(frequency[:, None], reached.shape)[ok]).astype(np.float32)
         out[blocks] += weight * inside / (inside + norm[blocks])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -39,13 +39,17 @@ class Likeness:
         """The same but for a few words; with another number in it, it is not the same."""
         return _same(self.words(a), self.words(b))
 
-    def other(self, a: int, b: int) -> bool:
-        """About the same thing, and not the same: one may correct the other."""
-        one, other = self.words(a), self.words(b)
-        shared = len(one.content & other.content)
-        if shared < LEAST or shared < SUBJECT * min(len(one.content), len(other.content)):
-            return False
-        return shared >= OVERLAP * (len(one.content) + len(other.content) - shared) and not _same(one, other)
+    def others(self, a: int, candidates: Iterable[int]) -> list[int]:
+        """Which candidates are about the same thing as a, and not the same: one may correct the other."""
+        one = self.words(a)
+        return [b for b in candidates if _other(one, self.words(b))]
+
+
+def _other(one: Words, other: Words) -> bool:
+    shared = len(one.content & other.content)
+    if shared < LEAST or shared < SUBJECT * min(len(one.content), len(other.content)):
+        return False
+    return shared >= OVERLAP * (len(one.content) + len(other.content) - shared) and not _same(one, other)
 
 
 def _same(one: Words, other: Words) -> bool:

@@ -142,7 +142,8 @@ def _newer_first(
     while waiting:
         best = waiting.pop(0)
         least, its_day = score[best] - near, day[best]
-        rivals = [p for p in waiting if its_day and day[p] not in (0, its_day) and score[p] >= least and likeness.other(best, p)]
+        near_days = [p for p in waiting if day[p] not in (0, its_day) and score[p] >= least] if its_day else []
+        rivals = likeness.others(best, near_days) if near_days else []
         newest = max([best, *rivals], key=lambda p: (day[p], -head.index(p)))
         if newest != best:
             waiting.remove(newest)

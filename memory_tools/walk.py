@@ -30,6 +30,11 @@ class Earlier:
     skipped: list[Skipped] = field(default_factory=list)  # the same
     scan: Scan = field(default_factory=lambda: Scan(()))
 
+    def same(self, path: str, real: str, state: os.stat_result) -> Found | None:
+        """What was found at this path, if it is as it was."""
+        before = self.found.get(path)
+        return before if before and before.real == real and stat.S_ISREG(state.st_mode) and before.stat.is_of(state) else None
+
 
 @dataclass(slots=True)
 class Walk:
@@ -106,11 +111,16 @@ class _Branch:
             # NotADirectoryError: `memory` may be a file. Anything else may pass: what is known of the folder stays.
             self.walk.skip(self.prefix + below, reason(e), keep=e.errno != errno.ENOTDIR)
             return
+        earlier, found, top = self.walk.earlier, self.walk.found, self.prefix + below
         for entry in listed:
             name = entry.name
             if name[0] == "." or name in NEVER_WALKED:
                 continue
             try:
+                # Nearly all files are as they were, and this is done before every search.
+                if top + name in earlier.found and (same := earlier.same(top + name, entry.path, _state(entry))):
+                    found.append(same)
+                    continue
                 self.entry(entry, below + name, deep, above)
             except FileNotFoundError:
                 continue  # gone since the listing
@@ -124,8 +134,7 @@ class _Branch:
             if deep and not self.left_out(path):
                 self.below(entry.path, path, above)
         elif self.names(path):
-            # On Windows the listing knows neither inode nor link count.
-            self.file(entry.path, path, Path(entry.path).stat() if sys.platform == "win32" else entry.stat(follow_symlinks=False))
+            self.file(entry.path, path, _state(entry))
 
     def below(self, folder: str, path: str, above: tuple[str, ...]) -> None:
         if len(above) > _MAX_DEPTH:
@@ -184,11 +193,10 @@ class _Branch:
 
     def file(self, real: str, path: str, state: os.stat_result) -> None:
         path = self.prefix + path
-        before = self.walk.earlier.found.get(path)
-        if before is not None and before.real == real and stat.S_ISREG(state.st_mode) and before.stat.is_of(state):
-            self.walk.found.append(before)
-            return
-        if UNPRINTABLE.search(path):
+        same = self.walk.earlier.same(path, real, state)
+        if same is not None:  # through a link
+            self.walk.found.append(same)
+        elif UNPRINTABLE.search(path):
             self.walk.skip(path, "its name holds a control character or is not UTF-8")
         elif not stat.S_ISREG(state.st_mode):
             self.walk.skip(path, "is not a regular file")
@@ -208,6 +216,11 @@ def source_of(path: str) -> str:
     if path.startswith("memory/archive/"):
         return "archive"
     return "knowledge" if path.startswith("knowledge/") else "memory"
+
+
+def _state(entry: os.DirEntry[str]) -> os.stat_result:
+    # On Windows the listing knows neither inode nor link count.
+    return Path(entry.path).stat() if sys.platform == "win32" else entry.stat(follow_symlinks=False)
 
 
 def is_inside(root: str, real: str) -> bool:

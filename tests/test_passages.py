@@ -212,9 +212,7 @@ def test_likeness_tells_same_other_and_unrelated() -> None:
     likeness = Likeness(lambda i: texts[i])
     assert likeness.same(0, 1)
     assert not likeness.same(0, 2)
-    assert likeness.other(0, 2)
-    assert not likeness.other(0, 1)
-    assert not likeness.other(0, 3)
+    assert likeness.others(0, (1, 2, 3)) == [2]
 
 
 def test_a_term_is_found_where_its_other_form_stands() -> None:

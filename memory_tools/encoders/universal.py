@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,7 +166,7 @@ class _Mapped:
         from memory_tools.encoders.network import DIMENSION, forward
 
         out = np.zeros((len(texts), DIMENSION), np.float32)
-        batches = list(self._batches(texts, 0 if kind == "query" else _PIECES))
+        batches = self._batches(texts, 0 if kind == "query" else _PIECES)
 
         def fill(batch: tuple[list[int], list[list[int]]]) -> None:
             rows, ids = batch
@@ -173,14 +174,15 @@ class _Mapped:
 
         at_once = threads.workers()
         with threads.one_blas_thread():
-            if len(batches) < 2 * at_once or at_once == 1:
-                for batch in batches:
+            begun = list(islice(batches, 2 * at_once))
+            if len(begun) < 2 * at_once or at_once == 1:
+                for batch in chain(begun, batches):
                     fill(batch)
             else:
                 from concurrent.futures import ThreadPoolExecutor
 
-                with ThreadPoolExecutor(at_once) as pool:
-                    list(pool.map(fill, batches))
+                with ThreadPoolExecutor(at_once) as pool:  # the rest is cut into pieces while these are multiplied
+                    list(pool.map(fill, chain(begun, batches)))
         return out
 
     def _batches(self, texts: Sequence[str], limit: int) -> Iterator[tuple[list[int], list[list[int]]]]:
