@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -10,6 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from memory_tools import cli
 
 TWINS = (
     "# Memory\n\n## Restart the queue\n\n- when the queue hangs, restart the worker with `systemctl restart queue-worker`\n\n"
@@ -21,16 +25,29 @@ ZWILLINGE = (
 )
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No configuration of whoever runs the tests."""
+    for name in [name for name in os.environ if name.startswith(("MEMORY_TOOLS_", "OPENCLAW_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path.parent / "config"))
+    monkeypatch.setenv("MEMORY_TOOLS_ENCODER", "none")
+
+
 def _run(root: Path, *arguments: str) -> dict[str, object]:
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("MEMORY_TOOLS_")} | {"MEMORY_TOOLS_ENCODER": "none"}
-    done = subprocess.run(
-        [sys.executable, "-m", "memory_tools", "--workspace", str(root), *arguments, "--json"],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=environ,
-        check=False,
-    )
+    """A whole command, which opens and closes everything; a process for each of a hundred would start a hundred times."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        code = cli.run(["--workspace", str(root), *arguments, "--json"])
+    assert code == 0, said.getvalue()
+    document: dict[str, object] = json.loads(said.getvalue())
+    return document
+
+
+def _process(root: Path, *arguments: str) -> dict[str, object]:
+    """The same as a user does it: nothing is known from one command to the next but what is in the files."""
+    command = [sys.executable, "-m", "memory_tools", "--workspace", str(root), *arguments, "--json"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     document: dict[str, object] = json.loads(done.stdout)
     return document
@@ -91,13 +108,13 @@ def test_outcomes_find_their_section_after_a_twin_heading_was_put_above_it(tmp_p
 
 def test_reading_what_was_shown_is_a_use_and_feedback_resolves_it_instead_of_adding_one(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").write_text("# Memory\n\n## Backup\n\n- the nightly dump goes to the cold bucket\n", encoding="utf-8")
-    _run(tmp_path, "search", "nightly dump cold bucket", "--min-score", "0.2")
+    _process(tmp_path, "search", "nightly dump cold bucket", "--min-score", "0.2")
     assert not (tmp_path / "memory/utility-scores.json").exists()  # case 26: showing counts nothing
-    _run(tmp_path, "get", "MEMORY.md#backup")
+    _process(tmp_path, "get", "MEMORY.md#backup")
     scores = json.loads((tmp_path / "memory/utility-scores.json").read_text(encoding="utf-8"))
     assert (scores["MEMORY.md#backup"]["use_count"], scores["MEMORY.md#backup"]["success_count"]) == (1, 0)
     for _ in range(3):  # case 24: a retry changes nothing
-        said = _run(tmp_path, "feedback", "last", "1", "--outcome", "success")
+        said = _process(tmp_path, "feedback", "last", "1", "--outcome", "success")
     row = said["recorded"][0]  # type: ignore[index]
     assert (row["useCount"], row["successCount"], row["failCount"], row["counted"]) == (1, 1, 0, False)
     assert "bucket" in (tmp_path / "MEMORY.md").read_text(encoding="utf-8")
