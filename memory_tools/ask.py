@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from string import punctuation, whitespace
 from typing import TYPE_CHECKING
 
 from memory_tools.config_keys import CHECKS
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 MAX_QUERY_CHARS = 20_000
 MAX_PHRASINGS = 16
+_SILENT = punctuation + whitespace + "？！。，、；：…“”‘’（）《》「」【】—·¿¡\u3000"  # a query of these alone asks nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,10 @@ def phrasings_of(query: str | Sequence[str]) -> tuple[str, ...]:
     given = [query] if isinstance(query, str) else list(query) if isinstance(query, list | tuple) else None
     if given is None or not all(isinstance(p, str) for p in given):
         raise InvalidInput("query: expected a text or a list of texts")
-    kept = tuple(dict.fromkeys(p.strip() for p in given if p.strip()))
+    kept = tuple(dict.fromkeys(p.strip() for p in given if p.strip(_SILENT)))
     if not kept:
-        raise InvalidInput("query: is empty", "say in a few words what you are looking for")
+        empty = "holds no word" if any(p.strip() for p in given) else "is empty"
+        raise InvalidInput(f"query: {empty}", "say in a few words what you are looking for")
     if len(kept) > MAX_PHRASINGS or sum(map(len, kept)) > MAX_QUERY_CHARS:
         raise InvalidInput(f"query: more than {MAX_PHRASINGS} phrasings or {MAX_QUERY_CHARS} characters")
     for phrase in kept:

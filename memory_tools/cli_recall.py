@@ -7,11 +7,10 @@ import sys
 import click
 
 from memory_tools.cli_session import Session, verb
-from memory_tools.config_keys import POLICIES
 from memory_tools.errors import InvalidInput
+from memory_tools.records import OUTCOMES, POLICIES
 
 POLICY = click.Choice(POLICIES)
-OUTCOMES = {"success": True, "failure": False, "unknown": None}
 
 
 @verb()

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from memory_tools.errors import InvalidInput
 from memory_tools.files import DEFAULT_INCLUDE
+from memory_tools.records import POLICIES
 
-POLICIES = ("balanced", "seed", "memrl", "relevance")
 JUDGES = ("rules", "openai", "agent")
 
 

@@ -59,7 +59,8 @@ def create_app(resident: Resident) -> FastAPI:
     except ModuleNotFoundError as e:
         raise Unavailable(f"serving over HTTP needs FastAPI ({e})", "pip install 'markdown-memory-tools[server]'") from e
 
-    app = FastAPI(title="memory-tools", version=__version__, description="Recall over plain Markdown memory, and tool memory, over HTTP.")
+    # Its pages for people load their scripts from elsewhere, and would be given the token: /openapi.json says the same.
+    app = FastAPI(title="memory-tools", version=__version__, description="Recall over Markdown memory.", docs_url=None, redoc_url=None)
     limiters = {kind: anyio.CapacityLimiter(n) for kind, n in AT_ONCE.items()}
 
     def answer(document: render.Json, status: int = 200) -> Response:

@@ -41,7 +41,7 @@ def excerpt(
         first, last = max(first or low, low), high
     elif asked.start_line is not None:
         first, last = first or asked.start_line, asked.end_line or asked.start_line
-    first = first or 1
+    first, asked_end = first or 1, last
     try:
         text = files.read_path(workspace, extra_roots, asked.path)
     except NotFound as e:
@@ -56,8 +56,9 @@ def excerpt(
         return Excerpt(asked.path, "", first, first - 1, total, None, tuple(notes))
     if last is not None and last > total:
         notes.append(f"end of file: {asked.path} has {total} lines")
-    last = min(last or total, total)
-    return _bounded(asked.path, found, first, last, offset, total, notes)
+    # What was named is read to its end, not on into what stands behind it.
+    end = min(asked_end or total, total)
+    return _bounded(asked.path, found, first, min(last or end, end), end, offset, notes)
 
 
 def _start(from_line: int | str | None) -> tuple[int | None, int]:
@@ -76,8 +77,9 @@ def _start(from_line: int | str | None) -> tuple[int | None, int]:
     return int(line), int(offset or 0)
 
 
-def _bounded(path: str, found: Sequence[str], first: int, last: int, offset: int, total: int, notes: list[str]) -> Excerpt:
-    """Whole lines up to MAX_CHARS; a line that is longer alone is cut, and `next` goes on inside it."""
+def _bounded(path: str, found: Sequence[str], first: int, last: int, end: int, offset: int, notes: list[str]) -> Excerpt:
+    """Whole lines up to MAX_CHARS; a line that is longer alone is cut, and `next` goes on inside it. `end`: the last line asked for."""
+    total = len(found)
     taken: list[str] = []
     room, line = MAX_CHARS, first
     while line <= last:
@@ -91,7 +93,7 @@ def _bounded(path: str, found: Sequence[str], first: int, last: int, offset: int
         taken.append(piece)
         room -= len(piece)
         line += 1
-    return Excerpt(path, "".join(taken), first, last, total, last + 1 if last < total else None, tuple(notes))
+    return Excerpt(path, "".join(taken), first, last, total, last + 1 if last < end else None, tuple(notes))
 
 
 def section_lines(index: Index, address: str) -> tuple[int, int]:

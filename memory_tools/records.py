@@ -7,6 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+# --- words of the user's ----------------------------------------------------
+
+POLICIES = ("balanced", "seed", "memrl", "relevance")
+OUTCOMES: Mapping[str, bool | None] = {"success": True, "failure": False, "unknown": None}
+
 # --- files -> sections -------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from memory_tools.errors import InvalidInput
 from memory_tools.history import Usage, aware, counts, forgotten, record, resolve, running_q, success_rate_of
+from memory_tools.records import POLICIES
 from memory_tools.settings import Settings, Weights, nearest
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "success_rate_of",
 ]
 
-POLICIES = ("balanced", "seed", "memrl", "relevance")
 _MATCH = 1.9  # what the pool's weakest match costs, as e^-1.9; 1.8 to 2.0 tie
 _TREND = 0.25
 _LEAST_RANGE = 0.15  # a pool of near-equals is not stretched further

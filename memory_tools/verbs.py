@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from memory_tools import render
 from memory_tools.errors import InvalidInput, NotFound
 from memory_tools.nearest import nearest
+from memory_tools.records import OUTCOMES
 
 if TYPE_CHECKING:
     from memory_tools.memory import Memory
 
 Arguments = Mapping[str, Any]  # by name, each checked against its Param before a verb sees it
-
-OUTCOMES: Mapping[str, bool | None] = {"success": True, "failure": False, "unknown": None}
 
 # Kinds of values: their JSON schema, and how an error names them.
 _KINDS: Mapping[str, tuple[Mapping[str, object], str]] = {

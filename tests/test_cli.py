@@ -136,6 +136,20 @@ def test_a_long_file_is_read_on_from_next(run: Any, root: Path) -> None:
     assert text == (root / "memory" / "long.md").read_text()
 
 
+def test_what_was_named_is_read_to_its_end_and_not_on_into_what_stands_behind_it(run: Any, root: Path) -> None:
+    (root / "memory" / "two.md").write_text("# Two\n\n## One\n\n- a\n- b\n- c\n\n## Other\n\n- d\n")
+    text, place = "", None
+    for _ in range(20):
+        words = () if place is None else ("--from", place)
+        part = run("--workspace", root, "get", "memory/two.md#one", "--lines", 2, *words, "--json").json
+        text, place = text + part["text"], part["next"]
+        if place is None:
+            break
+    assert text == "## One\n\n- a\n- b\n- c\n\n"
+    assert run("--workspace", root, "get", "memory/two.md#L5-L6", "--json").json["next"] is None
+    assert run("--workspace", root, "get", "memory/two.md", "--lines", 2, "--json").json["next"] == 3
+
+
 def test_text_to_remember_comes_from_stdin_in_utf8(root: Path) -> None:
     done = process("--workspace", root, "remember", "--json", stdin="多行\r\n文字\n".encode(), env={"PYTHONIOENCODING": "latin-1"})
     assert done.returncode == 0

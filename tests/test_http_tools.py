@@ -221,13 +221,13 @@ def test_unknown_routes_and_methods_are_told_in_the_same_form(served: Served) ->
     assert httpx.get(f"{served.url}add_tool_call_result").status_code == 405
 
 
-def test_health_and_the_page_of_routes(served: Served) -> None:
+def test_health_and_the_routes_and_no_page_that_loads_scripts_from_elsewhere(served: Served) -> None:
     assert httpx.get(f"{served.url}health").json()["status"] == "ok"
     paths = httpx.get(f"{served.url}openapi.json").json()["paths"]
     assert {"/retrieve_tool_memory", "/add_tool_call_result", "/summary_tool_memory", "/memory_search", "/health"} <= set(paths)
     schema = paths["/add_tool_call_result"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert schema["properties"]["tool_call_results"]["items"]["required"] == ["tool_name", "input", "output"]
-    assert httpx.get(f"{served.url}docs").status_code == 200
+    assert httpx.get(f"{served.url}docs").status_code == 404
 
 
 def test_parallel_requests_for_one_tool_give_one_memory_with_all_calls(served: Served) -> None:

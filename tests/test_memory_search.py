@@ -88,6 +88,14 @@ def test_an_empty_query_is_an_error(root: Path, query: str | list[str]) -> None:
         memory.search(query)
 
 
+@pytest.mark.parametrize("query", ["???", "？？！", " - ", ["...", "—"]])
+def test_a_query_of_punctuation_alone_is_an_error_and_not_a_search_for_nothing(root: Path, query: str | list[str]) -> None:
+    with Memory(root, encoder="none") as memory:
+        with pytest.raises(InvalidInput, match="holds no word"):
+            memory.search(query)
+        assert memory.search([*([query] if isinstance(query, str) else query), "汇报"]).results
+
+
 @pytest.mark.parametrize("query", ["a\0b", "half \ud83d pair", "x" * 30_000, ["a"] * 3 + [f"q{i}" for i in range(20)]])
 def test_a_query_that_is_no_text_or_too_long_is_an_error(root: Path, query: str | list[str]) -> None:
     with Memory(root, encoder="none") as memory, pytest.raises(InvalidInput, match="query"):
