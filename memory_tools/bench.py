@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 
 QUERIES = 50
 COLD_RUNS = 5
+SECTIONS = 1_000  # that are asked for themselves
+SHOWN = 10  # results among which a section must be, and sections that are named where they are not
 MARKER = "quuxinator"  # a word that no note holds
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Seconds unless named otherwise. Cold is a process of its own; bare is one that imports numpy and ends, measured in turn with it."""
+    """Seconds unless named otherwise. Cold is a process of its own; bare is one that imports numpy and ends, measured in turn with it.
+
+    Of `sections_asked`, each asked for with the beginning of its longest line, `sections_found` were among the first ten results, or one
+    that says the same was; `not_found` names some of the others.
+    """
 
     copies: int
     files: int
@@ -42,6 +48,9 @@ class Figures:
     cold_over_bare: float
     one_file_changed_s: float
     change_seen: bool
+    sections_asked: int
+    sections_found: int
+    not_found: tuple[str, ...]
 
 
 def run(config: Config, copies: int = 1, progress: Progress | None = None) -> Figures:
@@ -67,6 +76,7 @@ def _measured(memory: Memory, root: Path, questions: Sequence[str], copies: int,
     index_s = _timed(lambda: memory.sync(progress=progress))
     memory.search(questions[0])
     warm = sorted(_timed(lambda q=question: memory.search(q)) for question in questions)  # type: ignore[misc]
+    asked, lost = _lost(memory)
     # In turn, and the least of each: a busy machine cancels out of the ratio.
     pairs = [(_timed(_command(memory, root, q)), _timed(_bare)) for q in itertools.islice(itertools.cycle(questions), COLD_RUNS)]
     cold_s, bare_s = min(cold for cold, _ in pairs), min(bare for _, bare in pairs)
@@ -89,7 +99,37 @@ def _measured(memory: Memory, root: Path, questions: Sequence[str], copies: int,
         cold_over_bare=cold_s / bare_s,
         one_file_changed_s=changed_s,
         change_seen=seen,
+        sections_asked=asked,
+        sections_found=asked - len(lost),
+        not_found=tuple(lost[:SHOWN]),
     )
+
+
+def _lost(memory: Memory) -> tuple[int, list[str]]:
+    """How many sections were asked for, and the addresses of those that did not find themselves. One copy, spread over all sections."""
+    rows = memory._engine.index.connection.execute(
+        "SELECT s.address, s.text FROM sections s JOIN files f ON f.id = s.file"
+        " WHERE f.path NOT LIKE 'memory/copy%' AND f.source != 'archive' ORDER BY f.path, s.ord"
+    ).fetchall()
+    longest = ((address, max((_bare_line(line) for line in text.split("\n")), key=len)) for address, text in rows)
+    asking = [(address, line) for address, line in longest if any(map(str.isalnum, line))]
+    asking = asking[:: max(1, -(-len(asking) // SECTIONS))]
+    lost = []
+    for address, line in asking:
+        found = memory.search(line[:200], max_results=SHOWN, min_score=0.0, policy="relevance").results
+        if not any(r.address == address or line in r.snippet or (r.similar and _says_the_same(line, r.snippet)) for r in found):
+            lost.append(address)
+    return len(asking), lost
+
+
+def _bare_line(line: str) -> str:
+    return "" if line.startswith("#") else line.strip("-*+> \t\r")
+
+
+def _says_the_same(line: str, snippet: str) -> bool:
+    from memory_tools.likeness import Likeness
+
+    return Likeness((line, snippet).__getitem__).same(0, 1)
 
 
 def _questions(texts: Sequence[str]) -> list[str]:

@@ -117,7 +117,7 @@ def install(session: Session, target: Path | None) -> None:
 @click.option("--copies", type=int, default=1, show_default=True, metavar="N", help="Measure on N copies of the workspace's notes.")
 @click.pass_obj
 def bench(session: Session, copies: int) -> None:
-    """Measure this machine on a copy of the workspace: index, warm query, cold command, one changed file.
+    """Measure on a copy of the workspace: size, index, warm query, cold command, one changed file; and does each section find itself.
 
     \b
     memory-tools bench --copies 10 --json

@@ -522,4 +522,5 @@ def test_bench_measures_on_a_copy(run: Any, root: Path) -> None:
     figures = run("--workspace", root, "bench", "--copies", 2, "--json").json
     assert figures["files"] == 4
     assert figures["changeSeen"] is True
+    assert (figures["sectionsAsked"], figures["sectionsFound"], figures["notFound"]) == (3, 3, [])
     assert sorted(root.rglob("*")) == before
