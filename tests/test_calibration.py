@@ -8,8 +8,9 @@ from notes import NOTES, SETS, Notes, open_set
 from numpy.typing import NDArray
 
 from memory_tools.calibration import for_encoder
-from memory_tools.encoders import Cosines
+from memory_tools.encoders import Cosines, open_encoder
 
+CHECK = NOTES.parent / "check"
 MIN_SCORE = 0.5
 
 
@@ -46,6 +47,16 @@ def test_other_peoples_lives_general_knowledge_and_nonsense_find_nothing(
         for q in ("qwrtz plomf zzyx", "xkcdvb nmqpw", "0x00ff 77777777")
     ]
     assert max(nonsense) < 0.25
+
+
+def test_beside_a_note_that_holds_the_code_asked_for_no_other_passes_for_being_near_in_meaning() -> None:
+    folders = [NOTES / name for name in ("en-work", "zh-work", "talk")] + [CHECK / name for name in ("zh-life", "zh-shop", "ko-life")]
+    files = {f"{folder.name}/{p.relative_to(folder)}": p.read_text(encoding="utf-8") for folder in folders for p in folder.rglob("*.md")}
+    notes = Notes(files, open_encoder("default"))
+    for question, holder in (("E-2093", "错误码 E-2093"), ("E-4711", "no error E-4711"), ("E-2093 怎么处理", "错误码 E-2093")):
+        found = notes.search(question, min_score=MIN_SCORE)
+        assert holder in notes.shown(found[0])
+        assert {notes.place[p.first][0] for p in found} == {notes.place[found[0].first][0]}
 
 
 def test_relevance_never_rises_where_the_score_falls(measured: dict[str, tuple[Notes, list[tuple[str, list[int]]]]]) -> None:
