@@ -1,12 +1,13 @@
 """Notes with questions in, how much of the evidence a search returns within a number of characters out: one line a set.
 
 The notes in benchmarks/notes are written by hand for this: an engineer's (English), a team's (Chinese, also asked in English),
-conversations, and six other languages. LoCoMo may not be shipped; with `--locomo` its file locomo10.json is read, or a folder
-of notes with a qa.jsonl.
+conversations, and six other languages. Those in benchmarks/check were written later, and nothing was fitted to them. LoCoMo may not be
+shipped; with `--locomo` its file locomo10.json is read, or a folder of notes with a qa.jsonl.
 
     python benchmarks/retrieval.py                       quality of the default encoder
     python benchmarks/retrieval.py --encoder none        of the words alone
     python benchmarks/retrieval.py --locomo FILE         LoCoMo as well
+    python benchmarks/retrieval.py --check               the notes in benchmarks/check instead
     python benchmarks/retrieval.py --show calibration    what strict and min_score .5 let through
     python benchmarks/retrieval.py --show variants       what more phrasings and a context change, with bootstrap intervals
 """
@@ -20,7 +21,7 @@ import re
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from memory_tools.records import Result
 from memory_tools.sections import split_lines
 
 NOTES = Path(__file__).parent / "notes"
+CHECK = Path(__file__).parent / "check"
 BUDGETS = (200, 1000, 2000, 4000)
 RESULTS = 40
 
@@ -41,6 +43,7 @@ RESULTS = 40
 class Question:
     text: str
     evidence: frozenset[tuple[str, int]]  # path and line
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,8 @@ class Set:
     questions: tuple[Question, ...]
 
 
-def open_sets() -> Iterator[Set]:
-    for folder in sorted(p for p in NOTES.iterdir() if p.is_dir()):
+def open_sets(notes: Path) -> Iterator[Set]:
+    for folder in sorted(p for p in notes.iterdir() if p.is_dir()):
         paths = sorted(folder.rglob("*.md"))
         # Notes of other languages lie beside each other; memory/ is where notes are looked for.
         files = {_inside(p.relative_to(folder).as_posix()): p.read_text(encoding="utf-8") for p in paths}
@@ -60,7 +63,7 @@ def open_sets() -> Iterator[Set]:
         for row in (json.loads(line) for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()):
             evidence = frozenset(place for place, line in lines.items() if any(part in line for part in row["evidence"]))
             name = folder.name + (f"-{row['lang']}" if folder.name == "zh-work" else "")
-            by_language.setdefault(name, []).append(Question(row["q"], evidence))
+            by_language.setdefault(name, []).append(Question(row["q"], evidence, row.get("lang", "en")))
         for name, questions in by_language.items():
             yield Set(name, files, tuple(questions))
 
@@ -131,13 +134,14 @@ def quality(given: Set, encoder: str, policy: str) -> dict[str, object]:
     return {"set": given.name, "n": len(rows), **figures, "chars@10": chars, "p50_ms": round(statistics.median(r["ms"] for r in rows), 1)}
 
 
-def calibration(given: Set, nowhere: Sequence[str], lives: Sequence[str], encoder: str) -> dict[str, object]:
+def calibration(given: Set, absent: Mapping[str, Sequence[str]], encoder: str) -> dict[str, object]:
     """`survives`: of the evidence found at min_score 0, what .5 keeps. The rest: share of questions that find nothing at .5 / at .25, which
-    a search without results falls back to; `nowhere`: general knowledge and nonsense, `lives`: questions about people not in the notes.
+    a search without results falls back to; `nowhere`: general knowledge and nonsense, `lives`: questions about people not in the notes,
+    `near`: questions of other notes in the same language, which hardly any of these answer.
     """
     found = kept = 0
     top: list[float] = []
-    best: dict[str, list[float]] = {"nowhere": [], "lives": []}
+    best: dict[str, list[float]] = {kind: [] for kind in absent}
 
     def work(memory: Memory) -> None:
         nonlocal found, kept
@@ -150,7 +154,7 @@ def calibration(given: Set, nowhere: Sequence[str], lives: Sequence[str], encode
             found += len(hits)
             kept += sum(relevance >= 0.5 for relevance in hits)
             top.append(max(hits, default=0.0))
-        for kind, texts in (("nowhere", nowhere), ("lives", lives)):
+        for kind, texts in absent.items():
             for text in texts:
                 results = memory.search(text, max_results=1, min_score=0.0, policy="relevance").results
                 best[kind].append(max((r.relevance for r in results), default=0.0))
@@ -166,6 +170,14 @@ def calibration(given: Set, nowhere: Sequence[str], lives: Sequence[str], encode
         shares = [round(float(np.mean(np.array(values) < least)), 2) if values else None for least in (0.5, 0.25)]
         row |= {kind: len(values), f"{kind} silent": f"{shares[0]} / {shares[1]}"}
     return row
+
+
+def near(given: Set, sets: Sequence[Set], most: int = 120) -> list[str]:
+    """Questions of the other sets in the language of this one's first question, those about people left to `lives`."""
+    lives = set(lives_elsewhere(given, sets, most=10_000))
+    others = [q for other in sets if other.files != given.files for q in other.questions]
+    found = [q.text for q in others if q.language == given.questions[0].language and q.text not in lives]
+    return found[:: max(1, len(found) // most)][:most]
 
 
 def lives_elsewhere(given: Set, sets: Sequence[Set], most: int = 60) -> list[str]:
@@ -227,10 +239,13 @@ def main() -> None:
     parser.add_argument("--encoder", default="default")
     parser.add_argument("--policy", default="relevance")
     parser.add_argument("--locomo", type=Path, help="locomo10.json, or a folder with one folder of notes a conversation and qa.jsonl")
+    parser.add_argument("--check", action="store_true", help="the notes that nothing was fitted to")
     parser.add_argument("--show", choices=("quality", "calibration", "variants"), default="quality")
     parser.add_argument("--json", action="store_true", help="one JSON document a line instead of a table")
     args = parser.parse_args()
-    sets = list(open_sets())
+    if args.check and args.show == "variants":
+        parser.error("only the notes in benchmarks/notes have variants")
+    sets = list(open_sets(CHECK if args.check else NOTES))
     nowhere = [line for line in (NOTES / "absent.txt").read_text(encoding="utf-8").splitlines() if line]
     if args.locomo:
         for name, files, questions in conversations(args.locomo):
@@ -238,7 +253,8 @@ def main() -> None:
     if args.show == "quality":
         rows = [quality(given, args.encoder, args.policy) for given in sets]
     elif args.show == "calibration":
-        rows = [calibration(given, nowhere, lives_elsewhere(given, sets), args.encoder) for given in sets]
+        asked = [{"nowhere": nowhere, "lives": lives_elsewhere(given, sets), "near": near(given, sets)} for given in sets]
+        rows = [calibration(given, absent, args.encoder) for given, absent in zip(sets, asked, strict=True)]
     else:
         rows = list(variants(sets, args.encoder))
     print("\n".join(json.dumps(row, ensure_ascii=False) for row in rows) if args.json else table(rows))
