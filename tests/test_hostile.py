@@ -34,7 +34,12 @@ CORPUS = Path(__file__).parent / "corpus"
 TRIED: Counter[str] = Counter()
 FACTOR = int(os.environ.get("HOSTILE_FACTOR", "1"))  # so many times the inputs
 HARBOUR = "# Memory\n\n## Harbour\n\n- The harbour code is 4711.\n"
-some = settings(max_examples=25 * FACTOR, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+some = settings(
+    max_examples=25 * FACTOR,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 # What parsers and renderers trip over, rather than letters.
 ODD = st.sampled_from(
@@ -336,7 +341,12 @@ def test_json_files_that_nest_without_end_are_bounded(root: Path, name: str) -> 
 
 @pytest.mark.timeout(100)
 @pytest.mark.parametrize("name", JSON_FILES)
-@settings(max_examples=4 * FACTOR, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=4 * FACTOR,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(value=ANY_JSON, noise=st.binary(max_size=30))
 def test_json_files_may_hold_anything(tmp_path_factory: pytest.TempPathFactory, name: str, value: object, noise: bytes) -> None:
     root = tmp_path_factory.mktemp("json")

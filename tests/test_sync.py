@@ -278,7 +278,7 @@ _edits = st.lists(
 
 
 @given(_edits)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_history_of_edits_synced_equals_a_rebuild(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[str, list[str] | None]]
 ) -> None:
