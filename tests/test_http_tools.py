@@ -386,6 +386,17 @@ def test_a_judge_that_fails_is_an_error_and_loses_nothing(tmp_path: Path) -> Non
         assert len(chat.asked) == asked
 
 
+def test_a_kept_connection_waits_for_no_acknowledgement(served: Served) -> None:
+    """Every request but the first took 44 ms: an answer's body was held back until its head was acknowledged."""
+    with httpx.Client(base_url=served.url) as client:
+        took_s = []
+        for _ in range(30):
+            started = time.perf_counter()
+            assert client.get("health").status_code == 200
+            took_s.append(time.perf_counter() - started)
+    assert min(took_s[1:]) < 0.03  # the quickest: the others may wait for a busy machine, and all waited for an acknowledgement
+
+
 def test_a_server_killed_while_it_writes_leaves_files_that_load(tmp_path: Path) -> None:
     acknowledged: list[str] = []
     for n in range(3):
