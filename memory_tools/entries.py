@@ -17,6 +17,7 @@ from memory_tools.score_values import COUNTS, EXPECTED, KNOWN, READ, WRITE, show
 
 ORPHANS = "~orphans"
 RECENT = 10  # outcomes kept in `recent`
+_ROUNDING = 1e-9  # counts are written with nine decimals at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +155,9 @@ class _Reader:
             else:
                 values[name] = value
         entry = Entry(**values, raw=raw, unreadable=tuple(sorted(unreadable)))  # type: ignore[arg-type]
-        failed = entry.fail_count
-        if not (0 <= entry.success_count <= entry.use_count and (failed is None or 0 <= failed <= entry.use_count - entry.success_count)):
+        failed, others = entry.fail_count, entry.use_count - entry.success_count
+        # 2.3 - 2 is 0.29999999999999982: three tenths of a failure beside two successes fit into 2.3 uses.
+        if not (0 <= entry.success_count <= entry.use_count and (failed is None or 0 <= failed <= others + _ROUNDING)):
             uses, success, fail = counts(entry.usage())
             said = f"{entry.success_count:g} successes" + ("" if failed is None else f" and {failed:g} failures")
             taken = f"{success:g} successes, {fail:g} failures of {uses:g} uses"

@@ -421,3 +421,12 @@ def test_any_bytes_are_read_or_reported(content: bytes) -> None:
         entries.parse(content, "scores.json")
     except Damaged as e:
         assert e.message.startswith("scores.json:")
+
+
+def test_three_tenths_of_a_failure_beside_two_successes_are_no_impossible_count(sidecar: Sidecar) -> None:
+    """`2 successes and 0.3 failures of 2.3 uses cannot be`, said by every search: 2.3 - 2 is less than 0.3 for a computer."""
+    whole = {f"MEMORY.md#{n}-{w}": {"use_count": n + w, "success_count": n, "fail_count": w} for n in range(1, 30) for w in (0.1, 0.3, 0.7)}
+    by_hand(sidecar, {address: {name: round(count, 9) for name, count in entry.items()} for address, entry in whole.items()})
+    assert sidecar.load().problems == ()
+    by_hand(sidecar, {"MEMORY.md#deploy": {"use_count": 2.3, "success_count": 2, "fail_count": 0.4}})
+    assert "2 successes and 0.4 failures of 2.3 uses cannot be" in sidecar.load().problems[0].message
