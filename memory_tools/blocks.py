@@ -34,6 +34,7 @@ class Corpus:
     allowed: NDArray[np.bool_]  # [n] False: filtered out before anything is ranked
     flags: NDArray[np.uint8]  # [n] traits.Traits.flags, from traits.of_section
     # derived
+    searched: NDArray[np.bool_] = field(init=False)  # [n] its file has blocks that are allowed: it is no archive that is left out
     section_first: Ints = field(init=False)  # [n] position of the first block of the same section
     section_end: Ints = field(init=False)  # [n] one past its last
     turn: NDArray[np.bool_] = field(init=False)  # [n] part of a conversation
@@ -54,7 +55,10 @@ class Corpus:
         content = ~self.heading
         count = np.concatenate(([0], np.cumsum(content)))
         a, b = windows[NEAR]
+        files = np.zeros(int(self.file.max()) + 1 if self.file.size else 0, dtype=np.bool_)
+        files[self.file[self.allowed]] = True
         for name, value in {
+            "searched": files[self.file],
             "section_first": first,
             "section_end": end,
             "turn": turn,

@@ -55,7 +55,7 @@ def read(phrasings: Sequence[str], context: str | None, now: datetime, corpus: C
         days,
         tuple(questions.without(p, _speakers(corpus, matcher, t)) for p, t in zip(phrasings, terms, strict=True)),
         any(questions.asks_when(p) for p in phrasings),
-        tuple(_unknown(p, t, matcher) for p, t in zip(phrasings, terms, strict=True)),
+        tuple(_unknown(p, t, corpus, matcher) for p, t in zip(phrasings, terms, strict=True)),
         bool(days) and min(sum(t.weight for t in left if t.kind != "stop") for left in rest) <= LITTLE,
         matcher.known,
     )
@@ -184,9 +184,14 @@ def _relevance(best: Floats, strength: float, calibration: Calibration) -> Float
     return out
 
 
-def _unknown(text: str, terms: Sequence[Term], matcher: lexical.Matcher) -> float:
+def _unknown(text: str, terms: Sequence[Term], corpus: Corpus, matcher: lexical.Matcher) -> float:
     """1 where the question names something that no note holds; half where the notes may be in another language than the question."""
-    known = {term.text: matcher.postings(term.text)[0].size > 0 for term in terms}
+
+    def held(term: str) -> bool:
+        # What only the archive holds is not known: "router" found everything else once the one note about it was archived.
+        return bool(corpus.searched[matcher.postings(term)[0]].any())
+
+    known = {term.text: held(term.text) for term in terms}
     stops = [term.text for term in terms if term.kind == "stop"]
     if any(not any(known.get(token, True) for token in name) for name in questions.names(text)):
         return 0.5 + 0.5 * (sum(known[stop] for stop in stops) / len(stops) if stops else 0.0)
@@ -194,7 +199,7 @@ def _unknown(text: str, terms: Sequence[Term], matcher: lexical.Matcher) -> floa
         return 0.0
     # Not a word that is known here: another language, or no words at all.
     if any(term.kind in ("cjk", "bigram") for term in terms):
-        return 0.5 if any(matcher.postings(char)[0].size for char in _COMMON_HAN) else 0.0
+        return 0.5 if any(held(char) for char in _COMMON_HAN) else 0.0
     return 0.0 if stops or len(terms) >= SENTENCE else 0.5
 
 

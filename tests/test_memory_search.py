@@ -177,6 +177,20 @@ def test_archived_text_is_searched_only_when_asked_for(root: Path) -> None:
         assert {r.source for r in memory.search("heron server", max_results=3, include_archive=True, now=NOW)} != {"memory"}
 
 
+def test_a_question_about_what_was_archived_does_not_find_everything_else(root: Path) -> None:
+    """Ten unrelated notes of relevance .57: the question's words counted as known, because the archive that was left out held them."""
+    (root / "memory/archive").mkdir()
+    (root / "memory/archive/2026-01.md").write_text("# Archive\n\n## Old router\n\nThe router has its admin page on port 81.\n")
+    with Memory(root, encoder="default") as memory:
+        memory.sync()
+        before = memory.search("router admin page", min_score=0.0, now=NOW)
+        assert memory.search("router admin page", include_archive=True, now=NOW)[0].source != "memory"
+        (root / "memory/archive/2026-01.md").unlink()
+        after = memory.search("router admin page", min_score=0.0, now=NOW)
+    assert [(r.citation, round(r.relevance, 2)) for r in before] == [(r.citation, round(r.relevance, 2)) for r in after]
+    assert max(r.relevance for r in before) < 0.25
+
+
 def test_sources_are_told(root: Path) -> None:
     with Memory(root, encoder="none") as memory:
         assert memory.search("read timeout P99", now=NOW)[0].source == "knowledge"
