@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memory_tools import durable, files, postings, watch_state
+from memory_tools import durable, files, freshness, postings, watch_state
 from memory_tools.errors import MemoryToolsError
 from memory_tools.reports import CheckReport, Finding, Status
 from memory_tools.searched import searched_text
@@ -136,10 +136,12 @@ def _integrity(index: Index) -> list[Finding]:
 def _disagreements(engine: Engine) -> list[Finding]:
     """Where the index says other things than the files, or than itself."""
     index, found = engine.index, []
-    stored = dict(index.connection.execute("SELECT path, hash FROM files").fetchall())
-    for one in engine.scan().found:
+    scan = engine.scan()
+    known = freshness.known_files(index)
+    to_read = set(freshness.differences(index, scan)[0])  # edited since the last sync: that is told, and no fault of the index
+    for one in scan.found:
         try:
-            if one.path in stored and files.read(one).hash != stored[one.path]:
+            if one.path in known and one not in to_read and files.read(one).hash != known[one.path].hash:
                 found.append(Finding("error", "index_disagrees", f"{one.path}: changed without its times or size", one.path))
         except MemoryToolsError:  # told with the files
             continue

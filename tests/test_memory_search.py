@@ -341,6 +341,22 @@ def test_a_damaged_index_heals_itself_and_is_told(root: Path) -> None:
         assert memory.check().ok
 
 
+def test_an_edit_that_no_search_has_seen_yet_is_no_fault_of_the_index(root: Path) -> None:
+    """`error  MEMORY.md: changed without its times or size`, and exit code 1, after every edit by hand."""
+    with Memory(root, encoder="none") as memory:
+        memory.sync()
+        with (root / "MEMORY.md").open("a") as note:
+            note.write("\n- the new router is called ibis\n")
+        (root / "memory/2026-03-05.md").unlink()
+        assert [(f.level, f.code) for f in memory.check().findings] == [("note", "stale")]
+        assert "ibis" in _first(memory, "router ibis")
+        connection = memory._engine.index.connection
+        connection.execute("UPDATE files SET hash = x'00', read_ns = mtime_ns + 10000000000 WHERE path = 'TOOLS.md'")
+        assert [f.message for f in memory.check().findings if f.level == "error"] == ["TOOLS.md: changed without its times or size"]
+        assert memory.check(fix=True).findings[0].fixed
+        assert memory.check().ok
+
+
 def test_vectors_that_were_cut_off_are_made_again(root: Path) -> None:
     with Memory(root) as memory:
         memory.sync()
