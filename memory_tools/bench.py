@@ -123,7 +123,7 @@ def _lost(memory: Memory) -> tuple[int, list[str]]:
 
 
 def _bare_line(line: str) -> str:
-    return "" if line.startswith("#") else line.strip("-*+> \t\r")
+    return "" if line.startswith(("#", "<!--")) else line.strip("-*+> \t\r")  # a page's own marks are not searched
 
 
 def _says_the_same(line: str, snippet: str) -> bool:

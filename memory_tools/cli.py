@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -145,6 +146,10 @@ def _fail(error: MemoryToolsError, as_json: bool, code: int) -> int:
             sys.stderr.write(render_text.error(error) + "\n")
     except BrokenPipeError:
         return _reader_gone(sys.stdout)
+    except OSError as e:  # the answer's own disk is full: the document cannot be written there either
+        with suppress(OSError):
+            sys.stderr.write(f"error: the answer cannot be written ({e.strerror or e})\n")
+        return 1
     return code
 
 

@@ -72,6 +72,8 @@ def mcp(session: Session, as_http: bool, host: str | None, port: int | None) -> 
     \b
     claude mcp add memory -- memory-tools --workspace ~/notes mcp
     """
+    if not as_http and (host is not None or port is not None):
+        raise click.UsageError("--host and --port go with --http.")
     config = session.config(host=host, port=port)
     try:
         from memory_tools import mcp_server
@@ -82,6 +84,8 @@ def mcp(session: Session, as_http: bool, host: str | None, port: int | None) -> 
     if as_http:
         mcp_server.serve_http(config)
     else:
+        # The SDK reads stdin in a thread that no exception wakes: Ctrl-C waited for the next line. Ends like SIGTERM, at once.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         mcp_server.serve_stdio(config)
 
 

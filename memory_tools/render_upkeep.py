@@ -25,7 +25,8 @@ def _table(record: ScoreTable) -> Iterable[str]:
         return
     yield "utility  helped       uses  last used   address"
     for row in record.memories:
-        helped = f"{number(row.success_count)} of {number(row.success_count + row.fail_count)}"
+        judged = row.success_count + row.fail_count
+        helped = f"{number(row.success_count)} of {number(judged)}" if judged else "not judged"
         used = f"{number(row.use_count):>4}  {_day(row.last_used):<10}"
         yield f"{row.utility:7.2f}  {helped:<11}  {used}  {one_line(row.address)}{_marks(row)}"
 
@@ -44,8 +45,9 @@ def _day(moment: datetime | None) -> str:
 def _tuning(record: Tuning) -> Iterable[str]:
     memories = count(record.memories, "memory", "memories")
     yield f"{number(record.outcomes)} outcomes of {memories}; the threshold in use is {record.current:g}"
-    yield "threshold  kept: helped  failed   dropped: helped  failed"
-    for row in record.rows:
+    if record.outcomes:
+        yield "threshold  kept: helped  failed   dropped: helped  failed"
+    for row in record.rows if record.outcomes else ():
         mark = "*" if row.threshold == record.current else " "
         kept = f"{number(row.kept_success):>12}  {number(row.kept_failure):>6}"
         yield f"{row.threshold:>8.2f} {mark}{kept}   {number(row.dropped_success):>15}  {number(row.dropped_failure):>6}"
@@ -65,15 +67,15 @@ def _plan(record: Plan) -> Iterable[str]:
 
 
 def _done(record: Done) -> Iterable[str]:
-    for one in record.moved:
-        yield from _moved(one)
+    yield from (f"moved  {one_line(one.was)} -> {one_line(one.address)}" for one in record.moved)
     if not record.moved:
         yield "nothing was moved"
     yield from _kept(record.kept)
 
 
-def _moved(record: Moved) -> Iterable[str]:
-    yield f"moved  {one_line(record.was)} -> {one_line(record.address)}"
+def _restored(record: Moved) -> Iterable[str]:
+    was = "" if record.was == record.address else f"  (was {one_line(record.was)})"
+    yield f"restored  {one_line(record.address)}{was}"
 
 
 def _kept(kept: tuple[Kept, ...]) -> Iterable[str]:
@@ -104,7 +106,7 @@ _WRITERS: dict[type, Callable[..., Iterable[str]]] = {
     Tuning: _tuning,
     Plan: _plan,
     Done: _done,
-    Moved: _moved,
+    Moved: _restored,
     Recalculated: _recalculated,
     Merged: _merged,
     Installed: _installed,

@@ -434,6 +434,19 @@ def test_ctrl_c_ends_quietly_with_130(root: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("words", [("search", "tea"), ("search", "tea", "--json"), ("status", "--json")], ids=" ".join)
+def test_an_answer_that_fits_on_no_disk_is_an_error_and_no_traceback(root: Path, words: tuple[str, ...]) -> None:
+    """`memory-tools search x --json > file` on a full disk ended in two tracebacks."""
+    command = [sys.executable, "-m", "memory_tools", "--workspace", str(root), *words]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert "space" in done.stderr
+
+
 def test_watch_prints_one_document_a_change(root: Path) -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "memory_tools", "--workspace", str(root), "watch", "--json"], stdout=subprocess.PIPE, text=True
@@ -515,6 +528,40 @@ def test_tool_memory_is_kept_and_read(run: Any, root: Path) -> None:
     assert run("--workspace", root, "tool", "summarize", "web_search").code == 0
     assert "web_search" in run("--workspace", root, "tool", "retrieve", "web_search").out
     assert run("--workspace", root, "tool", "stats", "--json").json["best"] == "web_search"
+
+
+def test_what_was_archived_and_comes_back_is_told_as_restored(run: Any, root: Path) -> None:
+    """`moved  a -> a`, said of a memory that was restored."""
+    with (root / "MEMORY.md").open("a", encoding="utf-8") as note:
+        note.write("\n## Old router\n\n- the router is at 192.168.1.1\n")
+    os.utime(root / "MEMORY.md", (1_600_000_000, 1_600_000_000))
+    entry = {"use_count": 6, "success_count": 1, "fail_count": 5, "last_used": "2020-01-01T00:00:00Z", "edited": "2020-01-01T00:00:00Z"}
+    (root / "memory" / "utility-scores.json").write_text(json.dumps({"MEMORY.md#old-router": entry}))
+    moved = run("--workspace", root, "archive", "--yes").out
+    assert re.fullmatch(r"moved  MEMORY.md#old-router -> memory/archive/\d{4}-\d\d.md#old-router\n", moved)
+    archived = moved.split(" -> ")[1].strip()
+    assert run("--workspace", root, "archive", "--restore", archived).out == "restored  MEMORY.md#old-router\n"
+
+
+def test_a_memory_that_nobody_judged_is_not_shown_as_helpful_in_none_of_none(run: Any, root: Path) -> None:
+    """`1.00  0 of 0` above what had helped four times."""
+    assert run("--workspace", root, "scores", "--tune").out.startswith("0 outcomes of 0 memories; the threshold in use is 0.5\n0 outcomes,")
+    run("--workspace", root, "feedback", "MEMORY.md#deploy", "--outcome", "unknown")
+    assert "  not judged      1  20" in run("--workspace", root, "scores").out
+
+
+def test_host_and_port_without_http_are_not_ignored(run: Any, root: Path) -> None:
+    """case 31"""
+    wrong = run("--workspace", root, "mcp", "--port", 8003)
+    assert (wrong.code, "--http" in wrong.err) == (2, True)
+
+
+def test_bench_asks_no_tool_page_for_its_own_marks(run: Any, root: Path) -> None:
+    """`not found: memory/tools/web_search.md#web_search`, said of every tool that has a guideline."""
+    calls = "\n".join(json.dumps({"tool_name": "web_search", "input": {"query": f"x{i}"}, "output": f"Found {i}"}) for i in range(3))
+    assert process("--workspace", root, "tool", "record", stdin=calls.encode()).returncode == 0
+    assert run("--workspace", root, "tool", "summarize").code == 0
+    assert run("--workspace", root, "bench", "--json").json["notFound"] == []
 
 
 def test_bench_measures_on_a_copy(run: Any, root: Path) -> None:

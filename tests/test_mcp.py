@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -205,6 +206,32 @@ def test_the_server_ends_with_its_input_even_while_it_reads_notes(root: Path) ->
     _, err = child.communicate(timeout=30)  # closes its input
     assert child.returncode == 0
     assert err == b""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_ends_a_server_that_waits_for_input(root: Path) -> None:
+    """Tried in a terminal, as the page for troubleshooting says, it ended only at the second one."""
+    child = subprocess.Popen(
+        [sys.executable, *command(root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # as in a terminal
+    )
+    try:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}).encode() + b"\n")  # fmt: skip
+        child.stdin.flush()
+        child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(10) == -signal.SIGINT
+        assert child.stderr is not None
+        assert child.stderr.read() == b""
+    finally:
+        child.kill()
+        child.communicate()
 
 
 # --- tool memory -----------------------------------------------------------------------
