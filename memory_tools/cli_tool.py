@@ -90,6 +90,9 @@ def summarize(
         raise click.UsageError("--prompt and --apply exclude each other.")
     store = _store(session, workspace_id)
     asked = ",".join(names) if names else ",".join(store.folder.names()[0])
+    if not asked and not session.as_json:
+        session.say("No tool has a memory yet.")
+        return None
     if prompt:
         from memory_tools import tool_agent
         from memory_tools.judge_prompts import agent_prompt

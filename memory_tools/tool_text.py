@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 
 from memory_tools.render_text import QUOTE, count, one_line, quoted_lines
@@ -48,10 +49,10 @@ def _summary(report: SummaryReport) -> list[str]:
 def _stats(report: StatsReport) -> list[str]:
     rows: list[tuple[str, ...]] = [("tool", "calls", "success", "score", "time", "tokens", "trend", "composite", "retrieved")]
     rows += [_row(t) for t in report.tools]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    widths = [max(_cells(row[n]) for row in rows) for n in range(len(rows[0]))]
     lines = [_aligned(row, widths) for row in rows]
     if not report.tools:
-        lines = ["No tool has a memory yet."]
+        lines = [] if report.missing else ["No tool has a memory yet."]
     if report.best is not None and len(report.tools) > 1:
         lines.append(f"best: {one_line(report.best)}")
     degraded = [t for t in report.tools if t.trend == "degraded"]
@@ -67,7 +68,13 @@ def _stats(report: StatsReport) -> list[str]:
 
 def _aligned(row: tuple[str, ...], widths: list[int]) -> str:
     left = (0, 6)  # the texts; figures stand to the right
-    return "  ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+    blanks = [" " * (width - _cells(cell)) for cell, width in zip(row, widths, strict=True)]
+    return "  ".join(cell + blank if n in left else blank + cell for n, (cell, blank) in enumerate(zip(row, blanks, strict=True))).rstrip()
+
+
+def _cells(text: str) -> int:
+    """Columns on a screen: a Chinese character takes two."""
+    return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in text)
 
 
 def _row(t: ToolStats) -> tuple[str, ...]:

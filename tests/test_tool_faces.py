@@ -139,6 +139,22 @@ def test_figures_are_a_table(workspace: Path, capsys: pytest.CaptureFixture[str]
     assert "asked for 1 time without a memory: wanted" in lines
 
 
+def test_a_name_in_chinese_does_not_shift_the_figures(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Memory(workspace) as memory:
+        memory.record_tool_calls([*calls(1), *calls(1, tool_name="发送邮件")])
+    first, *rows = run(capsys, workspace, "stats").split("\n")[:3]
+    ends = {len(row[: row.index("100%")].encode("gbk")) for row in rows}  # two bytes for what takes two columns
+    assert ends == {first.index("success") + len("success") - len("100%")}
+
+
+def test_without_a_tool_it_is_not_the_callers_names_that_are_missing(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`tool_names is required`, after `tool summarize` without names, which means all tools."""
+    assert run(capsys, workspace, "summarize") == "No tool has a memory yet.\n"
+    with Memory(workspace) as memory:
+        memory.record_tool_calls(calls(1))
+    assert run(capsys, workspace, "stats", "nope") == "no memory of: nope\n"
+
+
 def test_verbs_of_another_workspace(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (workspace / "c.json").write_text(json.dumps(calls(1)), encoding="utf-8")
     assert "workspaces/demo/memory/tools/web_search.md" in run(
