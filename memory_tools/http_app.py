@@ -108,7 +108,7 @@ def create_app(resident: Resident) -> FastAPI:
         status = e.status_code if isinstance(e, HTTPException) else 500
         kind = {404: "not_found", 405: "invalid", 413: "too_large"}.get(status, "internal")
         text = f"{request.method} {request.url.path}: {e.detail if isinstance(e, HTTPException) else 'failed'}"
-        return answer({"error": {"type": kind, "message": text, "hint": "the routes are listed at /docs"}}, status)
+        return answer({"error": {"type": kind, "message": text, "hint": "the routes are listed at /openapi.json"}}, status)
 
     for verb in VERBS:
         if verb.startswith("memory_"):

@@ -18,7 +18,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.message import ServerMessageMetadata
 
 from memory_tools import __version__, mcp_tools, render, verbs
-from memory_tools.errors import InvalidInput, MemoryToolsError
+from memory_tools.errors import InvalidInput, MemoryToolsError, NotFound
 from memory_tools.resident import Resident
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def make_server(resident: Resident) -> Server[Any]:
             # Where the agent is the judge, its own model is asked if it can be, and the agent itself is spared the work.
             ask = _asker(ctx) if resident.config.judge == "agent" else None
             work = partial(mcp_tools.call, resident.tools, params.name, arguments, ask)
+        elif params.name not in _EVERY:
+            work = partial(_no_tool, params.name)
         else:
             work = partial(resident.call, params.name, arguments)
         # In a thread: a search must not hold up a ping. Abandoned when the client leaves, so that the process can end.
@@ -74,6 +76,10 @@ def make_server(resident: Resident) -> Server[Any]:
         on_call_tool=call_tool,
         get_tool_input_schema=lambda name: _EVERY[name].schema() if name in _EVERY else None,
     )
+
+
+def _no_tool(name: str) -> render.Json:
+    raise NotFound(f"no such tool: {name}", f"one of {', '.join(_EVERY)}")
 
 
 def serve_stdio(config: Config) -> None:

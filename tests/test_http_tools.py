@@ -216,7 +216,10 @@ def test_a_body_that_is_no_json_object_is_422(served: Served, content: bytes) ->
 
 
 def test_unknown_routes_and_methods_are_told_in_the_same_form(served: Served) -> None:
-    assert (r := served.post("nope", {})).status_code == 404
+    r = served.post("nope", {})
+    assert r.status_code == 404
+    listed = r.json()["error"]["hint"].removeprefix("the routes are listed at ")  # it named a page that is not served
+    assert "/memory_search" in httpx.get(f"{served.url}{listed.removeprefix('/')}").json()["paths"]
     assert r.json()["error"]["type"] == "not_found"
     assert httpx.get(f"{served.url}add_tool_call_result").status_code == 405
 

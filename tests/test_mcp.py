@@ -141,6 +141,7 @@ def test_unknown_arguments_are_refused_by_name_with_the_nearest(server: Any) -> 
     assert wrong.structured_content["error"]["message"] == "query: expected a text or a list of texts, not 5"
     assert "success, failure, unknown" in choice.structured_content["error"]["message"]
     assert unknown.structured_content["error"]["type"] == "not_found"
+    assert unknown.structured_content["error"]["hint"].endswith("add_tool_call_result, summary_tool_memory")  # all of them
 
 
 def test_errors_of_memory_are_results_and_the_session_goes_on(server: Any) -> None:
