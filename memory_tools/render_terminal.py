@@ -166,7 +166,7 @@ def _notes(warnings: tuple[str, ...] | list[str], degraded: tuple[str, ...], con
     for warning in warnings:
         console.print(Text(f"warning: {one_line(warning)}", style="yellow"))
     for code in degraded:
-        console.print(Text(f"degraded: {one_line(code)}", style="yellow"))
+        console.print(Text(render_text.missing(code), style="yellow"))
 
 
 def _lines(plain: str, console: Console) -> None:

@@ -77,6 +77,12 @@ def nothing(record: Report) -> str:
     return next((one_line(warning) for warning in record.warnings if warning.startswith(NOTHING)), NOTHING)
 
 
+def missing(code: str) -> str:
+    """A line for what an answer did without, and what a person does about it where that is one command."""
+    todo = "  (make them once with memory-tools sync)" if code.startswith("vectors_pending:") else ""
+    return f"degraded: {one_line(code)}{todo}"
+
+
 def place_of(finding: Finding) -> str:
     return "" if finding.path is None else one_line(finding.path) + (f":{finding.line}" if finding.line else "") + ": "
 
@@ -134,7 +140,7 @@ def _report(record: Report) -> Iterable[str]:
     dropped = [f"- {left_out(one)}" for one in record.dropped]
     yield from (["", "Not shown:", *dropped] if dropped else [])
     notes = [f"warning: {one_line(warning)}" for warning in record.warnings if not warning.startswith(NOTHING)]
-    notes += [f"degraded: {one_line(code)}" for code in record.degraded]
+    notes += [missing(code) for code in record.degraded]
     yield from (["", *notes] if notes else [])
 
 
@@ -169,7 +175,7 @@ def _sync(record: SyncReport) -> Iterable[str]:
     yield from _listed("gone", record.removed)
     yield from _listed("skipped", [f"{skipped.path} ({skipped.reason})" for skipped in record.skipped])
     yield from (f"warning: {one_line(warning)}" for warning in record.warnings)
-    yield from (f"degraded: {one_line(code)}" for code in record.degraded)
+    yield from (missing(code) for code in record.degraded)
 
 
 def _listed(word: str, names: Iterable[str]) -> Iterable[str]:
@@ -203,7 +209,7 @@ def _status(record: Status) -> Iterable[str]:
     if record.pending_files:
         yield f"pending    {count(record.pending_files, 'file')} changed since the last sync"
     yield from (f"warning: {one_line(warning)}" for warning in record.warnings)
-    yield from (f"degraded: {one_line(code)}" for code in record.degraded)
+    yield from (missing(code) for code in record.degraded)
 
 
 def fields_of(record: object) -> Iterable[str]:

@@ -185,7 +185,7 @@ def test_the_plain_answer_has_address_citation_numbers_why_and_the_quoted_text()
         "   > - 每天 18:00 汇报",
         "   > - 超时先报",
         "",
-        "degraded: vectors_pending:3",
+        "degraded: vectors_pending:3  (make them once with memory-tools sync)",
     ]
 
 
