@@ -239,17 +239,19 @@ class Credit:
         if waiting:
             there = {e.event for e in (*book.before.entries.values(), *book.before.orphans.values())}
             for one in waiting:
-                self._end(one.token, one.token in there)
+                if not self._end(one.token, one.token in there):
+                    self.receipts.forget()  # counted below for this call alone: the next one must find it open, and try again
                 if one.token in there:
                     log.count(one.token)
         return log
 
-    def _end(self, token: str, counted: bool) -> None:
+    def _end(self, token: str, counted: bool) -> bool:
         try:
             self.receipts.end(token, counted)
         except MemoryToolsError:
             # The sidecar holds the token, so the next credit settles it; there is nothing to do or to say.
-            return
+            return False
+        return True
 
     def _counted(self, entry: Entry, step: _Step, event: _Event) -> Entry:
         usage, before = entry.usage(), None if step.before is None else _Judged.of(step.before)

@@ -26,7 +26,7 @@ from memory_tools.score_values import time_text
 _TRIM_BYTES = 400_000
 _OVERLAP = 200  # bytes read again, to see that what was read before is still there
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_ID = re.compile(rb'"recall":"(r\w+)"')
+_ID = re.compile(rb'"(r\w{4})"')  # also of a recall that was trimmed away and whose outcome is still known
 _TRIMMED = re.compile(rb'{"trimmed_to":(\d{1,12})}\n')
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # none that look alike
 
@@ -119,6 +119,10 @@ class Receipts:
             return True
         except (MemoryToolsError, OSError):
             return False
+
+    def forget(self) -> None:
+        """Read all again the next time."""
+        self._seen = None
 
     # --- read --------------------------------------------------------------------
 

@@ -290,6 +290,26 @@ def test_without_receipts_outcomes_still_count_and_it_is_told(desk: Desk, monkey
     assert "Read-only file system" in report.warnings[0]
 
 
+def test_a_feedback_whose_end_could_not_be_written_twice_is_ended_later_and_counts_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index's disk was full for a while: this process took the credit for ended, the next one for void, and it counted again."""
+    room = iter([True, False, False, False])  # begun, not ended; not ended by the next one either, which is not begun
+
+    def full(kind: str, target: str) -> None:
+        if kind == "write" and target.endswith("recalls.jsonl") and not next(room, True):
+            raise OSError(28, "No space left on device", target)
+
+    desk.search(DEPLOY)
+    monkeypatch.setattr(seam, "on_step", full)
+    assert desk.feedback(DEPLOY, event="first").warnings == ()
+    assert "No space left" in desk.feedback(API, event="second").warnings[0]
+    desk.feedback(DEPLOY, event="third")
+    desk.credit = Credit(desk.credit.sidecar.path, desk.credit.receipts.path)
+    desk.feedback(DEPLOY, event="first")
+    assert desk.counts(DEPLOY) == (2, 2, 0)
+
+
 def test_deleting_the_receipts_costs_pending_credit_and_nothing_else(desk: Desk) -> None:
     desk.search(DEPLOY)
     desk.read(DEPLOY)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shelf import NOW
 
-from memory_tools import recall_log, seam
+from memory_tools import recall_log, receipts, seam
 from memory_tools.errors import MemoryToolsError
 from memory_tools.recall_log import Part, Shown
 from memory_tools.receipts import Receipts
@@ -161,6 +161,21 @@ def test_trimming_keeps_the_last_thousand_recalls_and_seven_days(log: Receipts) 
     assert stale not in known.tries
     assert log.trim(NOW)
     assert log.load().recalls == known.recalls
+
+
+def test_no_recall_gets_the_id_of_one_that_was_trimmed_away_and_whose_outcome_is_still_known(
+    log: Receipts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outcome of the new one would count as given already."""
+    old = log.append(NOW, "old", [ONE])
+    log.end(log.begin(NOW, "", [Part("id1", old, "success")]), True)
+    for n in range(recall_log.KEEP_RECALLS):
+        log.append(NOW, f"query {n}", [TWO])
+    assert log.trim(NOW)
+    assert log.load().states == {(old, "id1"): "success"}
+    drawn = iter([old[1:], "2222"])
+    monkeypatch.setattr(receipts, "_random", lambda letters: next(drawn))
+    assert log.append(NOW, "new", [ONE]) == "r2222"
 
 
 def test_the_file_stays_bounded_by_itself(log: Receipts) -> None:
