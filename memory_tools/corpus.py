@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_tools import postings
-from memory_tools.likeness import Likeness
+from memory_tools.likeness import Likeness, Words
 from memory_tools.search import Corpus
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ _RECORD = np.dtype([("low", "<u2"), ("count", "u1")])
 
 
 KEPT = 2_000  # rows of blocks and sections that are kept between searches
-KEPT_POSTINGS = 500_000  # the same of postings: 6 MB
+KEPT_POSTINGS = 500_000  # the same of postings, of 12 bytes each: 6 MB
+_TERM = 40  # postings as large as what else is kept of a term, also of one that no note holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class Reader:
         )
         self._blocks: dict[int, _Block] = {}
         self._sections: dict[int, _Section] = {}
-        self.likeness = Likeness(lambda position: self.text(position, position))
+        self._words: dict[int, Words] = {}
         self._postings: dict[str, tuple[NDArray[np.int64], NDArray[np.float32]]] = {}
         self._postings_held = 0
 
@@ -119,10 +120,10 @@ class Reader:
         known = self._postings.get(term)
         if known is None:
             known = self._postings[term] = self._read_postings(term)
-            self._postings_held += 10 + known[0].size
+            self._postings_held += _TERM + known[0].size
             if self._postings_held > KEPT_POSTINGS:
                 self._postings = {term: known}
-                self._postings_held = 10 + known[0].size
+                self._postings_held = _TERM + known[0].size
         return known
 
     def _read_postings(self, term: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -154,6 +155,11 @@ class Reader:
         there = self.corpus.vector >= 0
         out[there] = all_rows[self.corpus.vector[there]]
         return out
+
+    @property
+    def likeness(self) -> Likeness:
+        """For passages.pick. Made when asked for: kept, it would hold the reader that holds it, until a garbage collection comes by."""
+        return Likeness(lambda position: self.text(position, position), self._words)
 
     def text(self, first: int, last: int) -> str:
         """passages.TextOf: the file's exact text from the start of block `first` to the end of block `last` of the same section."""

@@ -63,7 +63,8 @@ class Engine:
     def forget(self) -> None:
         """Drop what was read from the index."""
         self._readers.clear()
-        self._matrix = self._sections = None
+        # `_fresh` too: an index that was deleted counts its writes from 1 again.
+        self._matrix = self._sections = self._fresh = None
 
     def start_over(self, error: sqlite3.DatabaseError) -> None:
         """A damaged index: an empty one takes its place."""
@@ -107,7 +108,7 @@ class Engine:
 
     def waiting_files(self) -> int:
         """Files that changed on disk since they were read; changes nothing."""
-        self.index.refresh()
+        self._reopen()
         to_read, gone = freshness.differences(self.index, self.scan())
         return len(to_read) + len(gone)
 
@@ -217,6 +218,7 @@ class Engine:
                 self.forget()  # another process has changed the encoder: the rows that the index names are not in this matrix
             if self._matrix is None:
                 self._matrix = embedding.open_matrix(self.index, encoder)
+                self._readers.clear()  # those of the time when the encoder could not be reached have no vectors
                 embedding.heal(self.index, self._matrix)
             waiting = embedding.pending(self.index)
             if waiting and (at_most is None or waiting <= at_most):

@@ -21,11 +21,11 @@ class Words:
 
 
 class Likeness:
-    """Compares blocks by position; each text is read once."""
+    """Compares blocks by position; each text is read once. `words`: of those that were read before."""
 
-    def __init__(self, text: Callable[[int], str]) -> None:
+    def __init__(self, text: Callable[[int], str], words: dict[int, Words] | None = None) -> None:
         self._text = text
-        self._words: dict[int, Words] = {}
+        self._words = {} if words is None else words
 
     def words(self, position: int) -> Words:
         known = self._words.get(position)

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_tools import Memory, freshness
 from memory_tools.encoders import open_encoder
 from memory_tools.encoders.endpoint import Endpoint, _batches
 from memory_tools.encoders.posting import Pace
@@ -394,3 +395,24 @@ def test_garbage_of_any_kind_is_an_error_of_ours(played: Played) -> None:
         played.answers = []
 
     never_a_traceback()
+
+
+def test_an_endpoint_that_comes_up_after_the_first_search_is_used_from_then_on(
+    played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every search failed with an AssertionError until a note changed: what was read of the index had been read without vectors."""
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "MEMORY.md").write_text("# Memory\n\n- the deploy goes out on Tuesday\n")
+    monkeypatch.setattr(freshness, "RACY_NS", 0)  # or each look at a file made just now is a change
+    name = f"openai:{played.url}#some-model"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
+    with Memory(tmp_path / "ws", encoder=name) as memory:
+        memory.sync()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))  # the model's dimension is not known
+    with Memory(tmp_path / "ws", encoder=name) as memory:
+        played.answers = [refused(404, "not yet")] * 5
+        assert "encoder_unavailable" in memory.search("deploy").degraded
+        played.answers = []
+        report = memory.search("deploy", min_score=0.0)
+        assert report.degraded == ()
+        assert "meaning" in report.results[0].why

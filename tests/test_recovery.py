@@ -15,7 +15,7 @@ from pathlib import Path
 import faulty
 import pytest
 
-from memory_tools import Memory, seam
+from memory_tools import Memory, freshness, memory, seam, sync
 from memory_tools.errors import Busy
 from memory_tools.index import Index
 
@@ -156,6 +156,28 @@ def test_the_whole_index_deleted_under_a_running_process_is_made_again(tmp_path:
             shutil.rmtree(tmp_path / "ws" / ".memory-tools")
             assert memory.search("where does the spare key hang")[0].address == WHERE
         whole(memory, tmp_path / "ws")
+
+
+@pytest.mark.parametrize("looked_at_first", [False, True])
+def test_an_index_deleted_and_half_made_again_is_not_taken_for_the_whole_one_that_counted_as_many_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_at_first: bool
+) -> None:
+    """Found two of six notes from then on, and said of none that it was still to be read: a new index counts its writes from 1 again."""
+    (tmp_path / "memory").mkdir()
+    for n in range(6):
+        (tmp_path / "memory" / f"{n}.md").write_text(f"# Note {n}\n\n- something about things\n")
+    monkeypatch.setattr(freshness, "RACY_NS", 0)  # or each look at files made just now is a write
+    with Memory(tmp_path, encoder="none") as opened:
+        opened.search("things")
+        opened.search("things")
+        shutil.rmtree(tmp_path / ".memory-tools")
+        monkeypatch.setattr(sync, "CHUNK_BYTES", 20)
+        monkeypatch.setattr(memory, "SEARCH_READS_S", -1.0)
+        if looked_at_first:
+            opened.status()
+        told = [opened.search("things").degraded for _ in range(6)]
+        assert told == [(f"files_pending:{n}",) for n in (5, 4, 3, 2, 1)] + [()]
+        assert opened.status().files == 6
 
 
 def test_a_vectors_file_cut_off_under_a_running_process_does_not_end_it(tmp_path: Path) -> None:
