@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from memory_tools import seam
 from memory_tools.encoders.threads import one_blas_thread
 from memory_tools.errors import Busy
+from memory_tools.records import Stat
 
 Floats = NDArray[np.float32]
 
@@ -29,7 +30,7 @@ class Matrix:
         self.path = path
         self._row = np.dtype([("scale", "<f4"), ("values", "i1", (dimension,))])
         self._rows: NDArray[np.void] = np.zeros(0, dtype=self._row)
-        self._seen: tuple[int, int] | None = None  # the file's size and time of change when its rows were last found credible
+        self._seen: Stat | None = None  # the file's state when its rows were last found credible
 
     def write(self, first_row: int, vectors: Floats) -> None:
         """Put unit vectors, float32 (n, dimension), at rows first_row..; durable when it returns. Raises Busy (disk full, not writable)."""
@@ -67,7 +68,7 @@ class Matrix:
         except (OSError, ValueError):  # deleted or cut between stat and map: as if it held nothing, and the next sync makes it anew
             self._rows = np.zeros(0, dtype=self._row)
         else:
-            self._seen = (state.st_size, state.st_mtime_ns)
+            self._seen = Stat.of(state)
         self._rows = self._rows[: self._credible()]
         return int(self._rows.size)
 
@@ -90,7 +91,7 @@ class Matrix:
             state = self.path.stat()
         except OSError:
             return True
-        now = (state.st_size, state.st_mtime_ns)
+        now = Stat.of(state)
         if now == self._seen:
             return False
         if state.st_size < self._rows.size * self._row.itemsize or self._credible() < self._rows.size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,20 @@ def test_a_file_that_was_cut_off_or_deleted_holds_fewer_rows(tmp_path: Path) -> 
     again = Matrix(tmp_path / "v.i8", 32)
     assert again.load(10) == 0
     assert again.cosines(_unit(1, 32)[0]).size == 0
+
+
+def test_a_file_written_over_by_a_copy_that_keeps_size_and_time_is_lost(tmp_path: Path) -> None:
+    """A restored backup: its vectors were taken for those that had been there, and the search by meaning found nothing more."""
+    path = tmp_path / "v.i8"
+    matrix = Matrix(path, 32)
+    matrix.write(0, _unit(10, 32))
+    matrix.load(10)
+    assert not matrix.lost()
+    state = path.stat()
+    with path.open("r+b") as stream:
+        stream.write(b"\xff" * state.st_size)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert matrix.lost()
 
 
 def test_a_zero_vector_is_like_nothing(tmp_path: Path) -> None:
