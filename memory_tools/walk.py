@@ -68,11 +68,11 @@ class Walk:
         earlier = self.earlier
         if not self.changed and len(self.found) == len(earlier.found) and self.skipped == earlier.skipped:
             return earlier.scan
-        earlier.found = {one.path: one for one in self.found}
-        earlier.skipped = list(self.skipped)
-        found = self._once()
-        earlier.scan = Scan(found, tuple(sorted(self.skipped, key=lambda s: (s.path, s.reason))))
-        return earlier.scan
+        skipped = list(self.skipped)
+        scan = Scan(self._once(), tuple(sorted(self.skipped, key=lambda s: (s.path, s.reason))))
+        earlier.scan = scan  # first: interrupted here (Ctrl-C), the next walk still sees the change
+        earlier.found, earlier.skipped = {one.path: one for one in self.found}, skipped
+        return scan
 
     def _once(self) -> tuple[Found, ...]:
         """Found files by path, each once by identity: MEMORY.md and memory.md may be one file, a link may lead to another note."""

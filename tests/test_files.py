@@ -16,7 +16,7 @@ from memory_tools import files, globs
 from memory_tools.errors import Forbidden, InvalidInput, MemoryToolsError, NotFound, TooLarge
 from memory_tools.files import DEFAULT_INCLUDE, read, read_path, resolve, scan, writable
 from memory_tools.records import Scan
-from memory_tools.walk import Earlier
+from memory_tools.walk import Earlier, Walk
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX only")
 as_user = pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read anything")
@@ -534,3 +534,20 @@ def test_a_scan_that_remembers_the_last_one_finds_what_a_fresh_one_finds(
         kept = scan(root, DEFAULT_INCLUDE, ("skip.md",), {}, earlier)
         assert kept == scan(root, DEFAULT_INCLUDE, ("skip.md",), {})
         assert scan(root, DEFAULT_INCLUDE, ("skip.md",), {}, earlier) is kept
+
+
+def test_a_scan_that_was_interrupted_does_not_hide_what_it_was_about_to_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in a session that goes on: the new note was not seen until some other one changed."""
+    put(tmp_path, "MEMORY.md")
+    earlier = Earlier()
+    assert paths(scan(tmp_path, DEFAULT_INCLUDE, (), {}, earlier)) == ["MEMORY.md"]
+    put(tmp_path, "memory/new.md")
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Walk, "_once", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            scan(tmp_path, DEFAULT_INCLUDE, (), {}, earlier)
+    assert paths(scan(tmp_path, DEFAULT_INCLUDE, (), {}, earlier)) == ["MEMORY.md", "memory/new.md"]
+
+
+def _interrupt(walk: Walk) -> None:
+    raise KeyboardInterrupt
