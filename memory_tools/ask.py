@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from string import punctuation, whitespace
+from string import punctuation
 from typing import TYPE_CHECKING
 
 from memory_tools.config_keys import CHECKS
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_QUERY_CHARS = 20_000
 MAX_PHRASINGS = 16
-_SILENT = punctuation + whitespace + "？！。，、；：…“”‘’（）《》「」【】—·¿¡\u3000"  # a query of these alone asks nothing
+_SILENT = frozenset(punctuation + "？！。，、；：…“”‘’（）《》「」【】—·¿¡")  # a query of these and white space alone asks nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def phrasings_of(query: str | Sequence[str]) -> tuple[str, ...]:
     given = [query] if isinstance(query, str) else list(query) if isinstance(query, list | tuple) else None
     if given is None or not all(isinstance(p, str) for p in given):
         raise InvalidInput("query: expected a text or a list of texts")
-    kept = tuple(dict.fromkeys(p.strip() for p in given if p.strip(_SILENT)))
+    kept = tuple(dict.fromkeys(p.strip() for p in given if _asks(p)))
     if not kept:
         empty = "holds no word" if any(p.strip() for p in given) else "is empty"
         raise InvalidInput(f"query: {empty}", "say in a few words what you are looking for")
@@ -107,6 +107,10 @@ def phrasings_of(query: str | Sequence[str]) -> tuple[str, ...]:
     for phrase in kept:
         check_text("query", phrase)
     return kept
+
+
+def _asks(phrase: str) -> bool:
+    return any(c not in _SILENT and not c.isspace() for c in phrase)
 
 
 def check_text(name: str, text: str) -> None:

@@ -211,7 +211,8 @@ def _lacks_code(corpus: Corpus, matcher: lexical.Matcher, terms: Sequence[Term])
         return 0.0
     holds = np.zeros(len(corpus), dtype=np.float32)
     holds[np.concatenate(found)] = 1
-    lacking: Floats = (lexical.between(corpus, holds, lexical.NEAR) + holds[corpus.section_first] == 0).astype(np.float32)
+    headed = (holds * corpus.heading)[corpus.section_first]  # text above the first heading begins with a block like any other
+    lacking: Floats = (lexical.between(corpus, holds, lexical.NEAR) + headed == 0).astype(np.float32)
     return lacking
 
 

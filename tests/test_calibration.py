@@ -59,6 +59,19 @@ def test_beside_a_note_that_holds_the_code_asked_for_no_other_passes_for_being_n
         assert {notes.place[p.first][0] for p in found} == {notes.place[found[0].first][0]}
 
 
+def test_a_code_in_the_first_line_of_a_note_without_headings_does_not_lift_all_its_other_lines() -> None:
+    """Ten results, of which one was about the code: the first block of any section was taken for its heading."""
+    folders = [NOTES / name for name in ("en-work", "zh-work", "talk")] + [CHECK / name for name in ("zh-life", "ko-life")]
+    texts = [path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.rglob("*.md"))]
+    lines = [line for text in texts for line in text.splitlines() if line.startswith("- ") and "E-4711" not in line]
+    flat = "- E-4711 at the till means that the certificate has run out\n" + "\n".join(lines) + "\n"
+    notes = Notes({"MEMORY.md": flat}, open_encoder("default"))
+    for question in ("what does E-4711 mean", "E-4711 怎么处理"):
+        found = notes.search(question, min_score=MIN_SCORE)
+        assert [notes.place[p.first][1] for p in found][:1] == [1]
+        assert {notes.place[p.first][1] for p in found} <= {1, 2}
+
+
 def test_relevance_never_rises_where_the_score_falls(measured: dict[str, tuple[Notes, list[tuple[str, list[int]]]]]) -> None:
     for notes, questions in measured.values():
         for question, _ in questions[:5]:

@@ -88,6 +88,19 @@ def test_an_empty_query_is_an_error(root: Path, query: str | list[str]) -> None:
         memory.search(query)
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [("\u00a0", "empty"), (["\u2003", "\x1c"], "empty"), ("?\u00a0?", "no word"), (["\u2003", "..."], "no word")],
+    ids=ascii,
+)
+def test_white_space_of_other_kinds_asks_nothing_either(root: Path, query: str | list[str], said: str) -> None:
+    """A no-break space was searched as an empty text."""
+    with Memory(root, encoder="none") as memory:
+        with pytest.raises(InvalidInput, match=said):
+            memory.search(query)
+        assert memory.search([*([query] if isinstance(query, str) else query), "汇报"]).query == "汇报"
+
+
 @pytest.mark.parametrize("query", ["???", "？？！", " - ", ["...", "—"]])
 def test_a_query_of_punctuation_alone_is_an_error_and_not_a_search_for_nothing(root: Path, query: str | list[str]) -> None:
     with Memory(root, encoder="none") as memory:
