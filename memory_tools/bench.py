@@ -109,7 +109,7 @@ def _lost(memory: Memory) -> tuple[int, list[str]]:
     """How many sections were asked for, and the addresses of those that did not find themselves. One copy, spread over all sections."""
     rows = memory._engine.index.connection.execute(
         "SELECT s.address, s.text FROM sections s JOIN files f ON f.id = s.file"
-        " WHERE f.path NOT LIKE 'memory/copy%' AND f.source != 'archive' ORDER BY f.path, s.ord"
+        " WHERE f.path NOT GLOB 'memory/copy[0-9]*/*' AND f.source != 'archive' ORDER BY f.path, s.ord"
     ).fetchall()
     longest = ((address, max((_bare_line(line) for line in text.split("\n")), key=len)) for address, text in rows)
     asking = [(address, line) for address, line in longest if any(map(str.isalnum, line))]

