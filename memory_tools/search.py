@@ -204,13 +204,17 @@ def _unknown(text: str, terms: Sequence[Term], corpus: Corpus, matcher: lexical.
 
 
 def _lacks_code(corpus: Corpus, matcher: lexical.Matcher, terms: Sequence[Term]) -> Floats | float:
-    """1 where neither a block, nor what is beside it, nor its heading holds a code that the question gives and some note holds."""
+    """1 where neither a block, nor what is beside it, nor its heading holds a code that the question gives and some note holds.
+
+    Not the archive that is left out: a code that it alone holds would speak against everything that another phrasing does not find.
+    """
     codes = [t.text for t in terms if t.kind == "identifier" and t.weight == 1.0 and _CODE.search(t.text)]
-    found = [matcher.postings(code)[0] for code in codes]
-    if not sum(where.size for where in found):
-        return 0.0
     holds = np.zeros(len(corpus), dtype=np.float32)
-    holds[np.concatenate(found)] = 1
+    for code in codes:
+        holds[matcher.postings(code)[0]] = 1
+    holds *= corpus.searched
+    if not holds.any():
+        return 0.0
     headed = (holds * corpus.heading)[corpus.section_first]  # text above the first heading begins with a block like any other
     lacking: Floats = (lexical.between(corpus, holds, lexical.NEAR) + headed == 0).astype(np.float32)
     return lacking

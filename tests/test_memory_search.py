@@ -204,6 +204,19 @@ def test_a_question_about_what_was_archived_does_not_find_everything_else(root: 
     assert max(r.relevance for r in before) < 0.25
 
 
+def test_a_code_that_only_the_archive_holds_speaks_against_no_note(root: Path) -> None:
+    """.89 without the archive, .01 with it: what the phrasing with the code found was taken for notes that lack the code."""
+    (root / "memory/archive").mkdir()
+    (root / "memory/archive/2026-01.md").write_text("# Archive\n\n- T-9001 was closed\n")
+    question = ["T-9001 staging server heron", "akshare mirror"]
+    with Memory(root, encoder="none") as memory:
+        known = memory.search(question, min_score=0.0, policy="relevance", now=NOW)[1]
+        (root / "memory/archive/2026-01.md").unlink()
+        unknown = memory.search(question, min_score=0.0, policy="relevance", now=NOW)[1]
+    assert "heron" in known.snippet
+    assert abs(known.relevance - unknown.relevance) < 0.1
+
+
 def test_sources_are_told(root: Path) -> None:
     with Memory(root, encoder="none") as memory:
         assert memory.search("read timeout P99", now=NOW)[0].source == "knowledge"
