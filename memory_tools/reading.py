@@ -51,13 +51,13 @@ def excerpt(
     if lines is not None:
         last = min(last, first + lines - 1) if last is not None else first + lines - 1
     notes = list(text.problems)
-    if first > total:
-        notes.append(f"end of file: {asked.path} has {total} lines")
+    # What was named is read to its end, not on into what stands behind it.
+    end = min(asked_end or total, total)
+    if first > end:
+        notes.append(f"end of file: {asked.path} has {total} lines" if first > total else f"{reference} ends at line {end}")
         return Excerpt(asked.path, "", first, first - 1, total, None, tuple(notes))
     if last is not None and last > total:
         notes.append(f"end of file: {asked.path} has {total} lines")
-    # What was named is read to its end, not on into what stands behind it.
-    end = min(asked_end or total, total)
     return _bounded(asked.path, found, first, min(last or end, end), end, offset, notes)
 
 

@@ -150,6 +150,14 @@ def test_what_was_named_is_read_to_its_end_and_not_on_into_what_stands_behind_it
     assert run("--workspace", root, "get", "memory/two.md", "--lines", 2, "--json").json["next"] == 3
 
 
+def test_a_line_behind_the_end_of_what_was_named_is_told_as_such(run: Any, root: Path) -> None:
+    """`lines 10-8 of 11`, and not a word."""
+    (root / "memory" / "two.md").write_text("# Two\n\n## One\n\n- a\n- b\n- c\n\n## Other\n\n- d\n")
+    for reference, end in (("memory/two.md#one", 8), ("memory/two.md#L5-L6", 6)):
+        part = run("--workspace", root, "get", reference, "--from", 10, "--json").json
+        assert (part["text"], part["next"], part["notes"]) == ("", None, [f"{reference} ends at line {end}"])
+
+
 def test_text_to_remember_comes_from_stdin_in_utf8(root: Path) -> None:
     done = process("--workspace", root, "remember", "--json", stdin="多行\r\n文字\n".encode(), env={"PYTHONIOENCODING": "latin-1"})
     assert done.returncode == 0
