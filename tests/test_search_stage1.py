@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from notes import Notes
 from rank_bm25 import BM25Okapi
 
-from memory_tools import calibration, lexical, questions, search, traits
+from memory_tools import blocks, calibration, lexical, questions, search, traits
 from memory_tools.sections import parse
 from memory_tools.tokens import query_terms, tokenize
 
@@ -244,6 +244,7 @@ def test_bm25_agrees_with_rank_bm25_on_small_corpora(texts: list[list[str]], ask
     terms = query_terms(" ".join(asked))
     own = lexical.Matcher(notes.corpus, notes.postings).match(terms).own
     reference = _Lucene([tokenize(" ".join(text)) for text in texts], k1=lexical.K1, b=lexical.B)
+    reference.doc_len = [min(length, blocks.LONGEST * reference.avgdl) for length in reference.doc_len]
     scores = reference.get_scores([term.text for term in terms])
     reach = max(
         sum(math.log1p((len(texts) - df + 0.5) / (df + 0.5)) for df in (notes.postings(t.text)[0].size for t in terms)), lexical.LEAST_REACH
