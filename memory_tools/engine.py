@@ -90,7 +90,7 @@ class Engine:
         scan = self.scan()
         seen = (scan, self.index.changes())
         if seen == self._fresh or not freshness.stale(self.index, scan):
-            self._fresh = seen
+            self._fresh, self._waiting = seen, 0  # what a deadline had left may be read by another process meanwhile
             warnings += _told(scan.skipped)
             return
         from memory_tools.sync import take_in

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import shutil
 import sqlite3
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory_tools import Memory, freshness, identity, sections, sync, tokens, traits
+from memory_tools import Memory, freshness, identity, memory, sections, sync, tokens, traits
 from memory_tools.index import Index
 from memory_tools.rows import stored_traces
 
@@ -289,6 +290,26 @@ def test_questions_for_words_that_no_note_holds_leave_little_behind(root: Path) 
             assert tracemalloc.get_traced_memory()[1] < 8_000_000
         finally:
             tracemalloc.stop()
+
+
+def test_who_once_answered_from_a_part_of_the_notes_takes_one_that_is_gone_for_gone_after_another_has_read_the_rest(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server beside a watcher: the history stood under the address of the deleted note for as long as the server ran."""
+    monkeypatch.setattr(freshness, "RACY_NS", 0)  # or each look at files made just now is a write
+    _write(root, "memory/2026-03-06.md", "# Friday\n\n- Anna waters the plants in the corridor\n")
+    with _open(root) as server, _open(root) as watcher:
+        with monkeypatch.context() as hasty:
+            hasty.setattr(sync, "CHUNK_BYTES", 10)
+            hasty.setattr(memory, "SEARCH_READS_S", -1.0)
+            assert server.search("plants").degraded == ("files_pending:2",)
+        watcher.sync()
+        server.feedback(["memory/2026-03-06.md#friday", "MEMORY.md#deploy"])
+        (root / "memory/2026-03-06.md").unlink()
+        watcher.sync()
+        server.feedback(["MEMORY.md#deploy"])
+    scores = json.loads((root / "memory" / "utility-scores.json").read_text(encoding="utf-8"))
+    assert list(scores["~orphans"]) == ["memory/2026-03-06.md#friday"]
 
 
 _NAMES = ["MEMORY.md", "memory/2026-03-01.md", "memory/2026-03-02.md", "knowledge/a.md"]
