@@ -140,7 +140,7 @@ class Engine:
                 with current.snapshot():  # another process may add vectors meanwhile, or those of another encoder
                     rows = embedding.rows(current)
                     # A process that only wrote them has not mapped them yet.
-                    if matrix.path == current.vectors_path() and matrix.load(rows) == rows:
+                    if matrix.path == current.vectors_path() and not matrix.lost() and matrix.load(rows) == rows:
                         embedding.carry(current, matrix, aside)
             self.forget()
             taken = take_in(aside, scan, before=stored_traces(current.connection), adopt=self.adopt, progress=progress)

@@ -199,6 +199,30 @@ def test_a_vectors_file_cut_off_under_a_running_process_does_not_end_it(tmp_path
     assert done.returncode == 0, (done.returncode, done.stderr)
 
 
+def test_a_vectors_file_cut_off_while_a_sync_encodes_does_not_end_the_rebuild_that_follows(tmp_path: Path) -> None:
+    """Its mapped rows were carried into the new generation without a look at the file (SIGBUS)."""
+    prepared(tmp_path / "ws", "default")
+    code = (
+        "import sys\nfrom pathlib import Path\nsys.path.insert(0, sys.argv[2])\nimport faulty\nfrom memory_tools.index import Index\n"
+        "root = Path(sys.argv[1])\n"
+        "def wasteful(index):\n"
+        "    for path in (root / '.memory-tools').glob('vectors-*.i8'):\n"
+        "        path.open('r+b').truncate(0)\n"
+        "    return index.generation == 1\n"
+        "with faulty.opened(root, 'default') as memory:\n"
+        "    memory.search(faulty.ASKED)\n"
+        "    Index.wasteful = wasteful\n"
+        "    memory.sync()\n"
+        "    assert memory._engine.index.generation == 2\n"
+        "    assert memory.search(faulty.ASKED)[0].address == faulty.ANSWER\n"
+        "    assert memory.check().ok\n"
+    )
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", code, str(tmp_path / "ws"), str(here)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=here.parent)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+
+
 @pytest.mark.parametrize(
     "statement",
     [
