@@ -8,9 +8,9 @@ Measured on two cores of a Xeon with AVX-512, numpy 2.4, one BLAS thread; proces
   Of that, finding, checking and mapping the file take 3 ms, cutting the text 1 ms, the forward pass 4 ms.
 - Batches: 1.0 to 1.2 times the library's rate (50 us a piece, of which 24 are the matrix products themselves). Several threads share the
   batches of a long list; the library's two spinning BLAS threads took eight times as long as one on this machine (threads.py).
-- The same pieces as the library for 91,000 generated texts of all scripts; vectors within 3e-7. With AVX-512 a vector is the same to the
-  bit alone, in any batch, in a cold and in a warm process. With AVX2 kernels batches differ by 1.5e-7; queries are encoded alone and
-  do not.
+- The same pieces as the library for 91,000 generated texts of all scripts; vectors within 3e-7. With AVX-512 a passage's vector is the
+  same to the bit alone, in any batch, in a cold and in a warm process. With AVX2 kernels batches differ by 1.5e-7; queries are encoded
+  alone and do not, but a query's vector differs from that of the same text as a passage by 2e-7.
 - Long texts: of chunks of 1,800 characters on average, recall rises with what is read of them (500 characters .31, 1,000 .35, 2,000 .37,
   all .39), but it halves from chunks of 600 characters to these: give it paragraphs. 4,000 characters take 50 ms and are the bound.
 - Did not help once fused with the lexical score, and so is left out: lower case, taking the questions' mean direction away, centring,
