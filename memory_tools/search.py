@@ -28,6 +28,7 @@ class Query:
 
     `wordings`: what to encode for each phrasing (see `read`). `asks_when`: it wants a time. `unknown`: for each phrasing, in [0, 1],
     whether it names somebody or something that no note holds. `only_days`: it names a day and says little else.
+    `day_alone`: for each phrasing, whether it says nothing else.
     """
 
     phrasings: tuple[tuple[Term, ...], ...]
@@ -37,6 +38,7 @@ class Query:
     asks_when: bool = False
     unknown: tuple[float, ...] = ()
     only_days: bool = False
+    day_alone: tuple[bool, ...] = ()
     known: Mapping[str, tuple[Ints, Floats]] = field(default_factory=dict, compare=False, repr=False)  # postings read so far
 
 
@@ -57,6 +59,7 @@ def read(phrasings: Sequence[str], context: str | None, now: datetime, corpus: C
         any(questions.asks_when(p) for p in phrasings),
         tuple(_unknown(p, t, corpus, matcher) for p, t in zip(phrasings, terms, strict=True)),
         bool(days) and min(sum(t.weight for t in left if t.kind != "stop") for left in rest) <= LITTLE,
+        tuple(bool(mentions) and all(t.kind == "stop" for t in left) for mentions, left in zip(named, rest, strict=True)),
         matcher.known,
     )
 
@@ -101,6 +104,7 @@ _CODE = re.compile(r"(?=.*[^\W\d_]).*\d{3}")
 FEW = 20  # blocks; below, the middle of their cosines says nothing
 # A note of the day that was asked for is evidence by itself: nearly all there is where the question says little else.
 ONLY_DAY, ALSO_DAY = 1.2, 0.35
+FAINT = 0.25  # of the cosine where nothing else is said: the vector of "last Friday" is near to whatever speaks of Fridays, or is short
 LITTLE = 1.2  # query weight of what is left without the date: about one word, as in "what happened on Monday"
 
 
@@ -133,7 +137,10 @@ def score(
         if cosine is not None:
             held |= ~np.isnan(cosine)
             nearest = np.fmax(nearest, cosine)
-        total = ranker.evidence(corpus, match, _on_scale(cosine, calibration))
+        scaled = _on_scale(cosine, calibration)
+        if scaled is not None and query.day_alone and query.day_alone[i]:
+            scaled = scaled * np.float32(FAINT)
+        total = ranker.evidence(corpus, match, scaled)
         if firm.any():
             unknown = query.unknown[i] if query.unknown else 0.0
             strongest = float((total + (ONLY_DAY if query.only_days else ALSO_DAY) * on_day)[firm].max())

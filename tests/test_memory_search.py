@@ -217,6 +217,24 @@ def test_a_code_that_only_the_archive_holds_speaks_against_no_note(root: Path) -
     assert abs(known.relevance - unknown.relevance) < 0.1
 
 
+@pytest.mark.parametrize("query", ["上周五", "letzten Freitag"])  # in "last Friday" the word itself stands in the other note
+def test_a_day_alone_asks_for_its_notes_and_not_for_what_speaks_of_that_day(root: Path, query: str) -> None:
+    """`Tom works no longer on Fridays`, first of all for 上周五, and the note of that Friday third."""
+    days = {
+        "03-09": "## Tom\n\nTom works Mondays and Thursdays now, no longer on Fridays.\n",
+        "03-13": "## Sale\n\nSold 61 starter kits at 39.90, and the coupon GRUEN10 must be switched off at the end of the month.\n",
+        "03-14": "## 年末安排\n\n放假期间 Tom 每两天检查一次三号温室。\n",
+        "03-18": "## 22:15\n\nsecond id\n",
+        "03-19": "## 22:16\n\nfrüh\n",
+    }
+    for day, text in days.items():
+        (root / f"memory/2026-{day}.md").write_text(f"# 2026-{day}\n\n{text}", encoding="utf-8")
+    with Memory(root, encoder="default") as memory:
+        memory.sync()
+        assert "GRUEN10" in _first(memory, query)
+        assert "Tom works" in _first(memory, "who works on Fridays?")
+
+
 def test_sources_are_told(root: Path) -> None:
     with Memory(root, encoder="none") as memory:
         assert memory.search("read timeout P99", now=NOW)[0].source == "knowledge"
