@@ -98,9 +98,9 @@ DATE_WORDS = 0.5
 SUREST = 5.0  # a logit; relevance .993
 SENTENCE = 5  # words: nobody types as many that are none
 _COMMON_HAN = "的是一不在"  # one of them is in any Chinese or Japanese text of some length
-# The vector of "E-4711" is near to whatever has numbers; what is meant is where it stands. Letters with three digits: not k8s, S3 or i18n.
+# The vector of "E-4711" is near to whatever has numbers; what is meant is where it stands. Not k8s, sha256 or 500MB.
 CODE = 1.5
-_CODE = re.compile(r"(?=.*[^\W\d_]).*\d{3}")
+_CODE = re.compile(r"(?:^|[-_])[^\W\d_]+(?:[-_]\d{3}|\d{4})")  # letters, then three digits behind a hyphen or four right away
 FEW = 20  # blocks; below, the middle of their cosines says nothing
 # A note of the day that was asked for is evidence by itself: nearly all there is where the question says little else.
 ONLY_DAY, ALSO_DAY = 1.2, 0.35

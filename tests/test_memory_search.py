@@ -69,6 +69,14 @@ def test_every_script_and_every_identifier_is_found_first(root: Path, encoder: s
         assert held in _first(memory, query)
 
 
+@pytest.mark.parametrize("encoder", ["none", "default"])
+def test_a_quantity_is_no_code_that_everything_else_must_hold(tmp_path: Path, encoder: str) -> None:
+    lines = "- uploads above 500 MB are rejected by the proxy\n\n## Laptop\n\n- the old laptop has 500MB of swap\n"
+    (tmp_path / "MEMORY.md").write_text(f"# Memory\n\n## Uploads\n\n{lines}", encoding="utf-8")
+    with Memory(tmp_path, encoder=encoder) as memory:
+        assert "proxy" in _first(memory, "are uploads of 500MB rejected by the proxy?", min_score=0)
+
+
 def test_the_snippet_is_exactly_those_lines_of_the_file(root: Path) -> None:
     """case 11"""
     with Memory(root, encoder="none") as memory:
