@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from memory_tools.tokens import STOP, tokenize
 
@@ -17,6 +17,7 @@ _WHEN = re.compile(
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _PIECE = re.compile(r"\s+|[^\s]+")
 _UNSPACED = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\U00020000-\U000323af]")
+_UNSPACED_RUN = re.compile(f"({_UNSPACED.pattern}+)")
 
 
 def asks_when(text: str) -> bool:
@@ -61,3 +62,41 @@ def without(text: str, names: Collection[str]) -> str:
             kept.append(piece)
     rest = " ".join("".join(kept).split())
     return rest if tokenize(rest) else text
+
+
+def words_held(phrasings: Sequence[str], terms: Sequence[str]) -> list[str]:
+    """The question's own words whose tokens are among `terms` (the weightiest first), for a reader: stems and pairs of characters are none.
+
+    Stop words only where there is nothing else; the terms themselves where no word is recognised.
+    """
+    rank = {term: at for at, term in enumerate(terms)}
+    found: dict[str, int] = {}
+    for piece in (part for text in phrasings for part in _UNSPACED_RUN.split(text)):
+        if _UNSPACED_RUN.fullmatch(piece):
+            _runs_held(piece, rank, found)
+            continue
+        for word in piece.split():
+            tokens = tokenize(word)
+            held = [token for token in tokens if token in rank]
+            for shown in [word.strip("\"'“”‘’«».,:;!?()[]…")] if held and len(held) == len(tokens) else held:
+                found.setdefault(shown, min(rank[token] for token in held))
+    said = [word for word in found if word.lower() not in STOP] or list(found)
+    return sorted(said, key=lambda word: (found[word], word)) or list(terms)
+
+
+def _runs_held(run: str, rank: Mapping[str, int], found: dict[str, int]) -> None:
+    """Stretches of a text without spaces that pairs of characters cover; characters alone where no pair does."""
+    size = 2 if any(run[i : i + 2] in rank for i in range(len(run) - 1)) else 1
+    start, end, best = 0, 0, len(rank)  # the stretch so far; a pair that does not overlap with it begins another one
+    for i in range(len(run) - size + 1):
+        at = rank.get(run[i : i + size])
+        if at is None:
+            continue
+        if i >= end > start:
+            found.setdefault(run[start:end], best)
+            end = start
+        if end == start:
+            start, best = i, len(rank)
+        end, best = i + size, min(best, at)
+    if end > start:
+        found.setdefault(run[start:end], best)

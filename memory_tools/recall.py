@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memory_tools import utility
+from memory_tools import questions, utility
 from memory_tools.ask import Ask
 from memory_tools.history import running_q
 from memory_tools.records import Candidate, Dropped, Result
@@ -216,16 +216,19 @@ def _result(ranked: utility.Ranked, candidate: Candidate, usage: utility.Usage, 
         utility=round(
             utility.calculate_utility(round(ranked.recency, 6), ranked.success_rate, ranked.relevance, usage.positive_feedback, settings), 6
         ),
-        why=_why(candidate, usage),
+        why=_why(candidate, usage, ask),
         similar=candidate.similar,
         differs=candidate.differs,
         explain=_explanation(ranked, usage, ask, settings) if ask.explain else None,
     )
 
 
-def _why(candidate: Candidate, usage: utility.Usage) -> str:
+def _why(candidate: Candidate, usage: utility.Usage, ask: Ask) -> str:
     uses, successes, failures = utility.counts(usage)
-    parts = ["matches " + ", ".join(candidate.reasons[:6]) if candidate.reasons else "near in meaning"]
+    terms = [reason for reason in candidate.reasons if " " not in reason]
+    held = questions.words_held(ask.phrasings, terms)[:6] if terms else []
+    reasons = held + [reason for reason in candidate.reasons if " " in reason]
+    parts = ["matches " + ", ".join(reasons) if reasons else "near in meaning"]
     if usage.pinned:
         parts.append("pinned")
     if successes + failures:

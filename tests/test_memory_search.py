@@ -243,6 +243,25 @@ def test_a_day_alone_asks_for_its_notes_and_not_for_what_speaks_of_that_day(root
         assert "Tom works" in _first(memory, "who works on Fridays?")
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("mist pressures in the storages", {"mist", "storages", "pressures"}),  # not: storag, pressur
+        ("湿度传感器误差", {"湿度传感器"}),  # not: 湿度, 度传, 传感, 感器, 度, 湿
+        ("gen-itgc后 E-4711?", {"gen-itgc", "E-4711", "后"}),
+        ("192.168.7.22", {"168", "192"}),
+        ("what is this", {"is", "this"}),
+    ],
+)
+def test_why_names_the_questions_words_and_not_their_stems(tmp_path: Path, query: str, words: set[str]) -> None:
+    """`why: matches pressur, minut`, `matches 度传, 湿度, 传感, 感器`."""
+    lines = ("the mist pressure of a storage", "湿度传感器读数偏高", "gen-itgc后 E-4711", "host 192.168.1.1", "this is it")
+    (tmp_path / "MEMORY.md").write_text("# M\n\n" + "".join(f"- {line}\n" for line in lines), encoding="utf-8")
+    with Memory(tmp_path, encoder="none") as memory:
+        why = memory.search(query, min_score=0.0, now=NOW)[0].why.split("; ")[0]
+    assert set(why.removeprefix("matches ").split(", ")) == words
+
+
 def test_sources_are_told(root: Path) -> None:
     with Memory(root, encoder="none") as memory:
         assert memory.search("read timeout P99", now=NOW)[0].source == "knowledge"
