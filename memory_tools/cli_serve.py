@@ -112,6 +112,9 @@ def install(session: Session, target: Path | None) -> None:
 
     if target is None:  # a target that is named may lie anywhere
         workspace = session.config().workspace
+        if not workspace.is_dir():  # a name with a typing error must not become a workspace
+            hint = f"make one: memory-tools --workspace {workspace} init, or name the folder that holds skills with --target"
+            raise NotFound(f"{workspace}: no such workspace folder", hint)
         target = workspace / "skills"
         plain_files.check_inside(workspace, target / pages.NAME / "skill")
     session.emit(pages.install(target))

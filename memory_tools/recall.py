@@ -70,6 +70,8 @@ def answer(
         broadened = bool(found)
     if not found:
         reason = f"nothing reaches min_score {ask.min_score:g}" + ("" if ask.strict else ", nor half of it")
+        if not (reader.corpus.allowed & ~reader.corpus.heading).any():
+            reason = "the workspace holds no memory yet"
         return Answer((), (), False, (f"{NOTHING} ({reason})",), ())
     ranked = _rank(found, ask, usage_of, settings)
     kept = [r for r in ranked if r.kept]

@@ -528,6 +528,18 @@ def test_the_skill_is_installed_beside_the_notes(run: Any, root: Path) -> None:
     assert run("--workspace", root, "skill", "install").out.startswith("unchanged  ")
 
 
+def test_a_misspelt_workspace_is_not_made_by_installing_the_skill(run: Any, tmp_path: Path) -> None:
+    wrong = run("--workspace", tmp_path / "notse", "skill", "install")
+    assert (wrong.code, "no such workspace folder" in wrong.err, (tmp_path / "notse").exists()) == (1, True, False)
+    assert run("--workspace", tmp_path / "notse", "skill", "install", "--target", tmp_path / "skills").code == 0
+
+
+def test_a_workspace_without_a_note_is_not_said_to_have_none_that_is_good_enough(run: Any, tmp_path: Path) -> None:
+    """`nothing reaches min_score 0.5, nor half of it`, where there was nothing at all."""
+    run("init", tmp_path / "new")
+    assert run("--workspace", tmp_path / "new", "search", "tea").out == "No relevant memory found (the workspace holds no memory yet)\n"
+
+
 def test_tool_memory_is_kept_and_read(run: Any, root: Path) -> None:
     call = {"tool_name": "web_search", "input": {"query": "x"}, "output": "Found 3", "time_cost": 1.2}
     done = process("--workspace", root, "tool", "record", stdin=json.dumps(call).encode())
