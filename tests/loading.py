@@ -196,7 +196,8 @@ with Memory(config=Config(root, encoder=encoder)) as memory:
         seen.clear()
         note = root / "memory" / f"note-{chance.randrange(20)}.md"
         lines = note.read_text(encoding="utf-8").split("\\n")
-        lines[chance.choice([4, 8, 12])] = f"- {' '.join(chance.choices(loading.WORDS, k=12))} {n}"
+        # Another text each time, of words that came before: new ones fill the cache of words, up to its bound, and would hide a leak.
+        lines[chance.choice([4, 8, 12])] = f"- {' '.join(chance.choices(loading.WORDS, k=12))} {n // 100} {n % 100}"
         note.write_text("\\n".join(lines), encoding="utf-8")
         limit = time.monotonic() + 20
         # A look that carries the scores along may take an edit in without telling of it.
