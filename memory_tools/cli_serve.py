@@ -58,7 +58,17 @@ def serve(session: Session, host: str | None, port: int | None) -> None:
     """
     from memory_tools.http_app import serve
 
+    _end_in_order()
     serve(session.config(host=host, port=port))
+
+
+def _end_in_order() -> None:
+    """SIGTERM, as of a service that is stopped, ends like Ctrl-C, through every `with`: a watcher that is cut off is told as dead."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 @verb()
@@ -82,10 +92,9 @@ def mcp(session: Session, as_http: bool, host: str | None, port: int | None) -> 
             raise
         raise Unavailable(f"the MCP server needs the mcp SDK ({e})", "pip install 'markdown-memory-tools[mcp]'") from e
     if as_http:
+        _end_in_order()
         mcp_server.serve_http(config)
     else:
-        # The SDK reads stdin in a thread that no exception wakes: Ctrl-C waited for the next line. Ends like SIGTERM, at once.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         mcp_server.serve_stdio(config)
 
 

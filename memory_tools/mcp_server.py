@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -88,10 +90,22 @@ def serve_stdio(config: Config) -> None:
     async def run() -> None:
         with Resident(config) as resident:
             server = make_server(resident)
+            _end_at_signals(resident)
             async with stdio_server() as (read, write):
                 await server.run(read, write, server.create_initialization_options())
 
     anyio.run(run)
+
+
+def _end_at_signals(resident: Resident) -> None:
+    """The SDK reads stdin in a thread that no exception wakes, so that Ctrl-C would wait for the next line: the process is ended here."""
+
+    def end(number: int, frame: object) -> None:
+        resident.close()
+        os._exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
 
 
 def serve_http(config: Config) -> None:

@@ -43,6 +43,10 @@ class Resident:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the watcher in order, or it would be told as one that died."""
         self._stopping.set()
         ending = threading.Thread(target=self._close, name="memory-tools-close", daemon=True)
         ending.start()

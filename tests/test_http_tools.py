@@ -215,6 +215,18 @@ def test_a_body_that_is_no_json_object_is_422(served: Served, content: bytes) ->
         assert (reply.status_code, reply.json()["error"]["type"]) == (422, "invalid")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_service_that_is_stopped_has_no_watcher_that_died(tmp_path: Path) -> None:
+    """`the watcher has died`, said by `status` for ever after `systemctl stop`."""
+    with serving(tmp_path / "w") as served:
+        state, until = tmp_path / "w" / ".memory-tools" / "watcher.json", time.monotonic() + 20
+        while not state.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        served.process.terminate()
+        assert served.process.wait(20) == 128 + signal.SIGTERM
+        assert not state.exists()
+
+
 def test_unknown_routes_and_methods_are_told_in_the_same_form(served: Served) -> None:
     r = served.post("nope", {})
     assert r.status_code == 404

@@ -210,8 +210,9 @@ def test_the_server_ends_with_its_input_even_while_it_reads_notes(root: Path) ->
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_ends_a_server_that_waits_for_input(root: Path) -> None:
-    """Tried in a terminal, as the page for troubleshooting says, it ended only at the second one."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_server_that_waits_for_input_and_its_watcher_in_order(root: Path, number: signal.Signals) -> None:
+    """In a terminal it ended only at the second Ctrl-C, and `status` said for ever after that the watcher had died."""
     child = subprocess.Popen(
         [sys.executable, *command(root)],
         stdin=subprocess.PIPE,
@@ -226,13 +227,17 @@ def test_ctrl_c_ends_a_server_that_waits_for_input(root: Path) -> None:
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}).encode() + b"\n")  # fmt: skip
         child.stdin.flush()
         child.stdout.readline()
-        child.send_signal(signal.SIGINT)
-        assert child.wait(10) == -signal.SIGINT
+        until = time.monotonic() + 20
+        while not (root / ".memory-tools/watcher.json").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        child.send_signal(number)
+        assert child.wait(10) == 128 + number
         assert child.stderr is not None
         assert child.stderr.read() == b""
     finally:
         child.kill()
         child.communicate()
+    assert not (root / ".memory-tools/watcher.json").exists()
 
 
 # --- tool memory -----------------------------------------------------------------------
