@@ -79,7 +79,8 @@ def nothing(record: Report) -> str:
 
 def missing(code: str) -> str:
     """A line for what an answer did without, and what a person does about it where that is one command."""
-    todo = "  (make them once with memory-tools sync)" if code.startswith("vectors_pending:") else ""
+    verb = {"files_pending": "read", "vectors_pending": "make"}.get(code.partition(":")[0])
+    todo = f"  ({verb} them once with memory-tools sync)" if verb else ""
     return f"degraded: {one_line(code)}{todo}"
 
 
