@@ -6,7 +6,7 @@ Everything is measured on workspaces made for it in a temporary folder; nothing 
     python benchmarks/reliability.py faults --verb feedback
     python benchmarks/reliability.py kills --rounds 200      about ten minutes
     python benchmarks/reliability.py load --seconds 60
-    python benchmarks/reliability.py watch --edits 10000     24 simulated hours, some minutes
+    python benchmarks/reliability.py watch --edits 10000     24 simulated hours, about eight minutes
 """
 
 from __future__ import annotations
