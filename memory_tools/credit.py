@@ -105,11 +105,10 @@ class Credit:
 
     def at(self, recall: Recall, position: int) -> str:
         """The section id at a position (from 1) in a recall. Raises InvalidInput."""
-        if not 1 <= position <= len(recall.shown):
-            count = len(recall.shown)
-            raise InvalidInput(
-                f"position {position}: recall {recall.id} showed {count} result{'' if count == 1 else 's'}", "positions count from 1"
-            )
+        count = len(recall.shown)
+        if not 1 <= position <= count:
+            what = f"position {position}: recall {recall.id} showed {count} result{'' if count == 1 else 's'}"
+            raise InvalidInput(what, "positions count from 1" if count else "name the memories by their addresses instead")
         return recall.shown[position - 1].section_id
 
     # --- use ---------------------------------------------------------------------
@@ -132,7 +131,7 @@ class Credit:
     def _reads(self, log: Log, ids: Sequence[str], name: str | None, now: datetime) -> list[_Step]:
         steps = []
         for id in ids:
-            found = log.to_use(id, now) if name is None else log.find(name, now)
+            found = log.to_use(id, now) if name is None else self.recall(name, now)
             if found is not None and found.showed(id) and (found.id, id) not in log.states:
                 steps.append(_Step(id, found.id, "use", None))
         return steps

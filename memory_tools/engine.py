@@ -109,8 +109,7 @@ class Engine:
     def waiting_files(self) -> int:
         """Files that changed on disk since they were read; changes nothing."""
         self._reopen()
-        to_read, gone = freshness.differences(self.index, self.scan())
-        return len(to_read) + len(gone)
+        return freshness.changed(self.index, self.scan())
 
     def sync(self, vectors: bool, progress: Progress | None) -> SyncReport:
         from memory_tools.sync import take_in

@@ -45,6 +45,13 @@ def differences(index: Index, scan: Scan) -> tuple[list[Found], list[str]]:
     return to_read, sorted(gone)
 
 
+def changed(index: Index, scan: Scan) -> int:
+    """How many files are new, changed or gone, by what can be seen of them: not those that `differences` reads again to be sure."""
+    known = known_files(index)
+    to_read, gone = differences(index, scan)
+    return len(gone) + sum(f.path not in known or known[f.path].stat != f.stat for f in to_read)
+
+
 def known_files(index: Index) -> dict[str, Known]:
     """Files as the index has them, by path; read once for each state of the index."""
     changes = index.changes()

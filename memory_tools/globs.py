@@ -27,7 +27,7 @@ def translate(pattern: str) -> str:
             out.append("[^/]")
             i += 1
         elif pattern[i] == "[" and (close := pattern.find("]", i + 2)) > 0:
-            inner = pattern[i + 1 : close].replace("\\", "\\\\").replace("[", "\\[")
+            inner = re.sub(r"[\\\[&~|]", r"\\\g<0>", pattern[i + 1 : close])  # what only Python's own sets would understand
             out.append(f"[{'^' + inner[1:] if inner[0] in '!^' else inner}]")
             i = close + 1
         else:

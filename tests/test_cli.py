@@ -126,6 +126,20 @@ def test_options_mirror_the_library(run: Any, root: Path) -> None:
     assert "No relevant memory found" in run("--workspace", root, "search", "zebra quantum", "--strict").out
 
 
+def test_files_that_were_just_written_and_read_are_not_told_as_changed(run: Any, root: Path) -> None:
+    """As after a clone: what changed within two seconds of being read is read again, and is no change."""
+    run("--workspace", root, "sync")
+    assert "stale" not in [f["code"] for f in run("--workspace", root, "check", "--json").json["findings"]]
+    assert "changed since" not in run("--workspace", root, "status").out
+    with (root / "MEMORY.md").open("a", encoding="utf-8") as file:
+        file.write("\n- one more line\n")
+    assert "1 file changed since" in run("--workspace", root, "check").out
+
+
+def test_reading_for_a_recall_that_is_not_known_says_so(run: Any, root: Path) -> None:
+    assert any("recall 'rzzzz' is not known" in w for w in run("--workspace", root, "get", "MEMORY.md", "--recall", "rzzzz", "--json").json["notes"])
+
+
 def test_a_long_file_is_read_on_from_next(run: Any, root: Path) -> None:
     (root / "memory" / "long.md").write_text("# Long\n\n" + "word " * 6000 + "\nend\n")
     first = run("--workspace", root, "get", "memory/long.md", "--json").json

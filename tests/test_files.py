@@ -140,6 +140,13 @@ def test_any_glob_that_is_not_refused_can_be_used(pattern: str) -> None:
         assert globs.walks((pattern,))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("pattern", ["[a||b].md", "[a&&b].md", "[a~~b].md", "[[a].md"])
+def test_a_glob_that_pythons_sets_will_read_otherwise_one_day_warns_nobody(pattern: str) -> None:
+    globs.included.cache_clear()
+    assert globs.included((pattern,)).fullmatch("a.md")
+
+
 def test_extra_roots_are_read_under_their_names(tmp_path: Path) -> None:
     put(tmp_path, "w/MEMORY.md", "team/a.md", "team/sub/b.md", "team/.git/c.md", "team/d.txt")
     scanned = look(tmp_path / "w", team=tmp_path / "team", gone=tmp_path / "gone")
