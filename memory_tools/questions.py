@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 from memory_tools.tokens import STOP, tokenize
 
@@ -76,12 +77,17 @@ def words_held(phrasings: Sequence[str], terms: Sequence[str]) -> list[str]:
             _runs_held(piece, rank, found)
             continue
         for word in piece.split():
-            tokens = tokenize(word)
+            tokens, bare = _tokens(word)
             held = [token for token in tokens if token in rank]
-            for shown in [word.strip("\"'“”‘’«».,:;!?()[]…")] if held and len(held) == len(tokens) else held:
+            for shown in [bare] if held and len(held) == len(tokens) else held:
                 found.setdefault(shown, min(rank[token] for token in held))
     said = [word for word in found if word.lower() not in STOP] or list(found)
     return sorted(said, key=lambda word: (found[word], word)) or list(terms)
+
+
+@lru_cache(maxsize=128)  # a question's words, for each of its results
+def _tokens(word: str) -> tuple[list[str], str]:
+    return tokenize(word), word.strip("\"'“”‘’«».,:;!?()[]…")
 
 
 def _runs_held(run: str, rank: Mapping[str, int], found: dict[str, int]) -> None:
