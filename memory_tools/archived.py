@@ -17,6 +17,7 @@ from memory_tools.records import Section
 
 BOM = b"\xef\xbb\xbf"
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_NUMBER = re.compile(r"-[0-9]+\Z")
 _COMMENT = re.compile(rb"^<!-- archived (\{[^\r\n]*\}) -->(?:\r\n|\n)", re.MULTILINE)
 
 
@@ -198,9 +199,15 @@ def _find(parts: Sequence[Part], wanted: Neighbour, exactly: bool) -> Part | Non
     """The section at that address with that body; else with that body anywhere, else at that address, unless `exactly`."""
     ranked = [p for p in parts if p.neighbour == wanted]
     if not exactly:
+        # Of three of one heading the first was taken out: the others' numbers fell by one, and an empty body tells nothing alone.
+        ranked += [p for p in parts if p.body == wanted.body and _unnumbered(p.section.address) == _unnumbered(wanted.address)]
         ranked += [p for p in parts if p.body and p.body == wanted.body]
         ranked += [p for p in parts if p.section.address == wanted.address]
     return ranked[0] if ranked else None
+
+
+def _unnumbered(address: str) -> str:
+    return _NUMBER.sub("", address)
 
 
 def insert(path: str, content: bytes, line: int, chunk: bytes) -> tuple[bytes, int]:

@@ -189,6 +189,15 @@ def test_all_of_several_can_go_and_come_back_in_any_order(tmp_path: Path) -> Non
         assert desk.note.read_text(encoding="utf-8") == NOTE
 
 
+def test_the_first_of_three_equal_headings_comes_back_before_an_empty_second(tmp_path: Path) -> None:
+    """It came back before the third: taken out, it left the second its number, and an empty body was no help to find that one."""
+    note = "## A\ntext\n## A\n## A\n- item\n"
+    desk = Desk(tmp_path, note)
+    assert [moved.was for moved in desk.move(a=LOW).moved] == ["MEMORY.md#a"]
+    archive.restore(desk.root, "MEMORY.md#a")
+    assert desk.note.read_text(encoding="utf-8") == note
+
+
 def test_a_section_is_restored_by_its_address_in_the_archive_too(desk: Desk) -> None:
     desk.move(备份=LOW, api=LOW)
     assert archive.restore(desk.root, f"{MONTH}#备份").address == "MEMORY.md#备份"
