@@ -120,8 +120,7 @@ def measured(root: Path, size: int, encoder: str) -> dict[str, object]:
         out["blocks"] = memory.status().blocks
         if encoder != "none":
             memory.search(questions[0])  # opens the encoder
-            out["vectors_s"] = timed(lambda: memory.sync())
-            out["vectors_own"] = own_rate(memory, float(str(out["vectors_s"])))
+            out["vectors_s"], out["vectors_own"] = encoded(memory)
         for question in questions[:5]:
             memory.search(question)
         pairs = [(timed(lambda q=question: memory.search(q, min_score=0)), timed(loop)) for question in questions]  # type: ignore[misc]
@@ -164,21 +163,24 @@ def measured(root: Path, size: int, encoder: str) -> dict[str, object]:
     return out
 
 
-def own_rate(memory: Memory, vectors_s: float) -> float:
-    """How fast the blocks were encoded and stored, over the encoder alone on a sample of them, in the same run."""
+def encoded(memory: Memory) -> tuple[float, float]:
+    """Seconds that all vectors took, and their rate over that of the encoder alone, which is measured in turn with it."""
     from memory_tools import embedding
     from memory_tools.encoders import open_encoder
 
     encoder = open_encoder("default")
-    rows = memory._engine.index.connection.execute("SELECT id FROM blocks").fetchall()
-    memory._engine.index.connection.execute("BEGIN")
-    memory._engine.index.connection.execute("UPDATE blocks SET vector = NULL")
-    texts = list(embedding._pending_texts(memory._engine.index, len(rows)).values())
-    memory._engine.index.connection.rollback()
-    sample = texts[:: max(1, len(texts) // 4_000)]
+    texts = list(embedding._pending_texts(memory._engine.index, 10**9).values())
+    sample = texts[:: max(1, len(texts) // 1_000)]
     encoder.encode(sample[:50], "passage")
-    alone = min(timed(lambda: encoder.encode(sample, "passage")) for _ in range(2))
-    return (len(texts) / vectors_s) / (len(sample) / alone)
+    alone: list[float] = []
+    batches = count()
+
+    def between(done: int, of: int) -> None:
+        if next(batches) % 8 == 0:
+            alone.append(timed(lambda: encoder.encode(sample, "passage")))
+
+    took = timed(lambda: memory.sync(progress=between)) - sum(alone)
+    return took, (len(texts) / took) / (len(sample) * len(alone) / sum(alone))
 
 
 def main() -> None:
