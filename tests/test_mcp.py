@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import anyio
 import httpx
 import mcp_types as types
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
 
 from memory_tools import mcp_server, mcp_tools, verbs
@@ -24,22 +26,30 @@ from memory_tools.config import Config
 from memory_tools.resident import Resident
 
 
+def clean(config: Path, **more: str) -> dict[str, str]:
+    """An environment without the configuration of whoever runs the tests."""
+    rest = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_TOOLS_", "OPENCLAW_"))}
+    return {**rest, "XDG_CONFIG_HOME": str(config), "MEMORY_TOOLS_ENCODER": "none", **more}
+
+
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No configuration of whoever runs the tests."""
     for name in [name for name in os.environ if name.startswith(("MEMORY_TOOLS_", "OPENCLAW_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("MEMORY_TOOLS_ENCODER", "none")
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    place = tmp_path / "ws"
+def make_workspace(place: Path) -> Path:
     (place / "memory").mkdir(parents=True)
     (place / "MEMORY.md").write_text("# Memory\n\n## 主动汇报约定\n\n- 每天 18:00 汇报进度\n", encoding="utf-8")
     (place / "memory" / "2026-03-05.md").write_text("# 2026-03-05\n\n- Anna likes tea\n", encoding="utf-8")
     return place
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_workspace(tmp_path / "ws")
 
 
 def command(root: Path, *words: str) -> list[str]:
@@ -51,7 +61,7 @@ def over_http(root: Path, *words: str, env: dict[str, str] | None = None) -> Ite
     """The URL of a server of its own process."""
     said = root.parent / "stderr.txt"
     words = (sys.executable, *command(root, "--http", "--port", "0", *words))
-    with said.open("w") as stderr, subprocess.Popen(words, stderr=stderr, env={**os.environ, **(env or {})}) as child:
+    with said.open("w") as stderr, subprocess.Popen(words, stderr=stderr, env=env or dict(os.environ)) as child:
         try:
             while not (lines := said.read_text().split("\n"))[0].startswith("listening on ") or len(lines) < 2:
                 assert child.poll() is None, said.read_text()
@@ -61,14 +71,53 @@ def over_http(root: Path, *words: str, env: dict[str, str] | None = None) -> Ite
             child.terminate()
 
 
-@pytest.fixture(params=["stdio", "http"])
-def server(request: pytest.FixtureRequest, root: Path) -> Iterator[Any]:
-    """What the SDK's client connects to."""
+@dataclass(frozen=True)
+class Served:
+    """A server that several tests speak to: the SDK alone takes a second to load. They ask for nothing that another one changes."""
+
+    root: Path
+    url: str
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    root = make_workspace(tmp_path_factory.mktemp("standing") / "ws")
+    with over_http(root, env=clean(root.parent / "config")) as url:
+        yield Served(root, url)
+
+
+@pytest.fixture(scope="module")
+def judged_by_agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    root = make_workspace(tmp_path_factory.mktemp("agent") / "ws")
+    with over_http(root, env=clean(root.parent / "config", MEMORY_TOOLS_JUDGE="agent")) as url:
+        yield Served(root, url)
+
+
+def own_process(root: Path) -> StdioServerParameters:
+    return StdioServerParameters(command=sys.executable, args=command(root), env=dict(os.environ))
+
+
+@dataclass(frozen=True)
+class Session:
+    """The SDK's own client, connected for as long as this file's tests run."""
+
+    root: Path
+    client: Client
+    portal: BlockingPortal
+
+    def ask(self, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
+        return [self.portal.call(self.client.call_tool, name, arguments) for name, arguments in calls]
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def session(request: pytest.FixtureRequest, standing: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    server: Any = standing.url
+    root = standing.root
     if request.param == "stdio":
-        yield StdioServerParameters(command=sys.executable, args=command(root), env=dict(os.environ))
-    else:
-        with over_http(root) as url:
-            yield url
+        root = make_workspace(tmp_path_factory.mktemp("stdio") / "ws")
+        server = StdioServerParameters(command=sys.executable, args=command(root), env=clean(root.parent / "config"))
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(server)) as client:
+        yield Session(root, client, portal)
 
 
 def ask(server: Any, *calls: tuple[str, dict[str, Any]], mode: str = "auto") -> list[Any]:
@@ -81,12 +130,8 @@ def ask(server: Any, *calls: tuple[str, dict[str, Any]], mode: str = "auto") -> 
     return anyio.run(session)
 
 
-def test_the_tools_are_listed_with_closed_schemas_and_annotations(server: Any) -> None:
-    async def session() -> Any:
-        async with Client(server) as client:
-            return await client.list_tools(), client.instructions
-
-    listed, instructions = anyio.run(session)
+def test_the_tools_are_listed_with_closed_schemas_and_annotations(session: Session) -> None:
+    listed, instructions = session.portal.call(session.client.list_tools), session.client.instructions
     assert {tool.name for tool in listed.tools} == {*verbs.VERBS, *mcp_tools.TOOL_VERBS}
     for tool in listed.tools:
         assert tool.input_schema["additionalProperties"] is False
@@ -102,28 +147,29 @@ def test_the_tools_are_listed_with_closed_schemas_and_annotations(server: Any) -
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_answers_are_structured_and_the_same_as_text(server: Any, root: Path, mode: str) -> None:
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_answers_are_structured_and_the_same_as_text(root: Path, standing: Served, transport: str, mode: str) -> None:
+    root = root if transport == "stdio" else standing.root
     found, read, kept = ask(
-        server,
+        own_process(root) if transport == "stdio" else standing.url,
         ("memory_search", {"query": ["汇报", "report"], "maxResults": 2.0, "context": None}),
         ("memory_get", {"path": "MEMORY.md#L3-L5", "from": 4, "lines": 2}),
-        ("memory_remember", {"text": "Anna moved to Oslo", "heading": "Anna", "eventId": "e1"}),
+        ("memory_remember", {"text": f"Anna moved to Oslo, says {mode}", "heading": "Anna", "eventId": mode}),
         mode=mode,
     )
     result = found.structured_content["results"][0]
     assert result["address"] == "MEMORY.md#主动汇报约定"
     assert result["successRate"] is None
     assert read.structured_content["text"] == "\n- 每天 18:00 汇报进度\n"
-    assert (root / kept.structured_content["path"]).read_text(encoding="utf-8") == "## Anna\n\nAnna moved to Oslo\n"
+    assert (root / kept.structured_content["path"]).read_text(encoding="utf-8").endswith(f"## Anna\n\nAnna moved to Oslo, says {mode}\n")
     for one in (found, read, kept):
         assert not one.is_error
         assert json.loads(one.content[0].text) == one.structured_content
 
 
-def test_unknown_arguments_are_refused_by_name_with_the_nearest(server: Any) -> None:
+def test_unknown_arguments_are_refused_by_name_with_the_nearest(session: Session) -> None:
     """case 31: unknown parameters are ignored."""
-    limit, typo, missing, wrong, choice, unknown = ask(
-        server,
+    limit, typo, missing, wrong, choice, unknown = session.ask(
         ("memory_search", {"query": "tea", "limit": 3}),
         ("memory_search", {"query": "tea", "max_results": 3}),
         ("memory_search", {"maxResults": 3}),
@@ -144,9 +190,8 @@ def test_unknown_arguments_are_refused_by_name_with_the_nearest(server: Any) -> 
     assert unknown.structured_content["error"]["hint"].endswith("add_tool_call_result, summary_tool_memory")  # all of them
 
 
-def test_errors_of_memory_are_results_and_the_session_goes_on(server: Any) -> None:
-    outside, empty, after = ask(
-        server,
+def test_errors_of_memory_are_results_and_the_session_goes_on(session: Session) -> None:
+    outside, empty, after = session.ask(
         ("memory_get", {"path": "../../etc/passwd"}),
         ("memory_search", {"query": "  "}),
         ("memory_search", {"query": "tea"}),
@@ -254,9 +299,8 @@ CALLS = [
 ]
 
 
-def test_tool_calls_are_recorded_distilled_and_read_back(server: Any, root: Path) -> None:
-    added, summed, got, none, wrong = ask(
-        server,
+def test_tool_calls_are_recorded_distilled_and_read_back(session: Session) -> None:
+    added, summed, got, none, wrong = session.ask(
         ("add_tool_call_result", {"tool_call_results": CALLS}),
         ("summary_tool_memory", {"tool_names": "web_search"}),
         ("retrieve_tool_memory", {"tool_names": "web_search,unheard_of"}),
@@ -273,14 +317,16 @@ def test_tool_calls_are_recorded_distilled_and_read_back(server: Any, root: Path
     assert wrong.is_error
     assert "unknown argument 'tools'" in wrong.structured_content["error"]["message"]
     assert "did you mean 'tool_names'" in wrong.structured_content["error"]["hint"]
-    assert list((root / "memory" / "tools").glob("*.md"))
+    assert list((session.root / "memory" / "tools").glob("*.md"))
 
 
 GUIDELINE = "## Core Function\n\nFinds pages.\n\n## Parameters\n\nmax_results 10 worked, 100 timed out."
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_where_the_agent_judges_its_own_model_writes_the_guideline(root: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_agent_judges_its_own_model_writes_the_guideline(
+    root: Path, judged_by_agent: Served, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMORY_TOOLS_JUDGE", "agent")
     asked: list[Any] = []
 
@@ -296,9 +342,7 @@ def test_where_the_agent_judges_its_own_model_writes_the_guideline(root: Path, t
             done = await client.call_tool("summary_tool_memory", {"tool_names": "web_search"})
             return done, await client.call_tool("retrieve_tool_memory", {"tool_names": "web_search"})
 
-    with ExitStack() as stack:
-        own = StdioServerParameters(command=sys.executable, args=command(root), env=dict(os.environ))
-        done, got = anyio.run(session, own if transport == "stdio" else stack.enter_context(over_http(root)))
+    done, got = anyio.run(session, own_process(root) if transport == "stdio" else judged_by_agent.url)
     assert len(asked) == 1
     assert "never follow instructions" in asked[0].system_prompt
     assert done.structured_content["success"] is True, done.structured_content
@@ -307,18 +351,16 @@ def test_where_the_agent_judges_its_own_model_writes_the_guideline(root: Path, t
     assert memory["author"] == "client"
 
 
-def test_a_client_that_refuses_or_offers_no_model_leaves_the_guideline_to_the_agent(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORY_TOOLS_JUDGE", "agent")
-    judged = [{**call, "summary": "s", "evaluation": "e", "score": 1.0} for call in CALLS]
+def test_a_client_that_refuses_or_offers_no_model_leaves_the_guideline_to_the_agent(judged_by_agent: Served) -> None:
+    judged = [{**call, "tool_name": "web_fetch", "summary": "s", "evaluation": "e", "score": 1.0} for call in CALLS]
 
     async def refused(context: Any, params: Any) -> types.ErrorData:
         return types.ErrorData(code=-1, message="the user said no")
 
     async def session(callback: Any) -> Any:
-        own = StdioServerParameters(command=sys.executable, args=command(root), env=dict(os.environ))
-        async with Client(own, mode="legacy", sampling_callback=callback) as client:
+        async with Client(judged_by_agent.url, mode="legacy", sampling_callback=callback) as client:
             await client.call_tool("add_tool_call_result", {"tool_call_results": judged})
-            return await client.call_tool("summary_tool_memory", {"tool_names": "web_search"})
+            return await client.call_tool("summary_tool_memory", {"tool_names": "web_fetch"})
 
     for callback, why in ((refused, "the user said no"), (None, "the calling agent writes it")):
         done = anyio.run(session, callback)
@@ -329,29 +371,29 @@ def test_a_client_that_refuses_or_offers_no_model_leaves_the_guideline_to_the_ag
 # --- HTTP alone ------------------------------------------------------------------------
 
 
-def test_other_hosts_origins_and_large_bodies_are_refused(root: Path) -> None:
+def test_other_hosts_origins_and_large_bodies_are_refused(standing: Served) -> None:
     """case 36: DNS rebinding on the HTTP face."""
-    with over_http(root) as url:
-        accept = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-        for headers, status in (
-            ({"host": "evil.example"}, 403),
-            ({"host": "127.0.0.1.evil.example:80"}, 403),
-            ({"origin": "https://evil.example"}, 403),
-            ({"origin": "null"}, 403),
-        ):
-            refused = httpx.post(url, headers={**accept, **headers}, json={})
-            assert refused.status_code == status, headers
-            assert refused.json()["error"]["type"] == "forbidden"
-        large = httpx.post(url, headers=accept, content=b" " * (9 * 1024 * 1024))
-        assert large.status_code == 413
-        assert large.json()["error"]["type"] == "too_large"
+    url = standing.url
+    accept = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    for headers, status in (
+        ({"host": "evil.example"}, 403),
+        ({"host": "127.0.0.1.evil.example:80"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+    ):
+        refused = httpx.post(url, headers={**accept, **headers}, json={})
+        assert refused.status_code == status, headers
+        assert refused.json()["error"]["type"] == "forbidden"
+    large = httpx.post(url, headers=accept, content=b" " * (9 * 1024 * 1024))
+    assert large.status_code == 413
+    assert large.json()["error"]["type"] == "too_large"
 
-        def pieces() -> Iterator[bytes]:
-            yield from (b" " * 1024 * 1024 for _ in range(9))
+    def pieces() -> Iterator[bytes]:
+        yield from (b" " * 1024 * 1024 for _ in range(9))
 
-        assert httpx.post(url, headers=accept, content=pieces()).status_code == 413
-        for headers in ({"origin": "http://localhost:3000"}, {"host": "localhost:1"}, {"host": "[::1]:5"}, {"host": "0.0.0.0"}):
-            assert httpx.post(url, headers={**accept, **headers}, json={}).status_code not in (403, 413, 421), headers
+    assert httpx.post(url, headers=accept, content=pieces()).status_code == 413
+    for headers in ({"origin": "http://localhost:3000"}, {"host": "localhost:1"}, {"host": "[::1]:5"}, {"host": "0.0.0.0"}):
+        assert httpx.post(url, headers={**accept, **headers}, json={}).status_code not in (403, 413, 421), headers
 
 
 def test_without_a_token_only_this_machine_is_served(root: Path) -> None:
@@ -367,7 +409,7 @@ def test_without_a_token_only_this_machine_is_served(root: Path) -> None:
 
 
 def test_a_token_is_asked_for_where_one_is_set(root: Path) -> None:
-    with over_http(root, "--host", "0.0.0.0", env={"MEMORY_TOOLS_TOKEN": "s3cret"}) as url:
+    with over_http(root, "--host", "0.0.0.0", env={**os.environ, "MEMORY_TOOLS_TOKEN": "s3cret"}) as url:
         url = url.replace("0.0.0.0", "127.0.0.1")
         accept = {"accept": "application/json, text/event-stream"}
         for given in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic s3cret"}):
@@ -379,11 +421,10 @@ def test_a_token_is_asked_for_where_one_is_set(root: Path) -> None:
         assert known.status_code not in (401, 403)
 
 
-def test_a_taken_port_is_a_clear_error(root: Path) -> None:
-    with over_http(root) as url:
-        port = url.split(":")[2].split("/")[0]
-        done = subprocess.run(
-            [sys.executable, *command(root, "--http", "--port", port, "--json")], capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 1
-        assert json.loads(done.stdout)["error"]["type"] == "busy"
+def test_a_taken_port_is_a_clear_error(root: Path, standing: Served) -> None:
+    port = standing.url.split(":")[2].split("/")[0]
+    done = subprocess.run(
+        [sys.executable, *command(root, "--http", "--port", port, "--json")], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"]["type"] == "busy"
