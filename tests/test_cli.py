@@ -311,16 +311,16 @@ def test_version_is_told(run: Any) -> None:
 
 @pytest.mark.parametrize("words", [["--help"], ["status"], ["search", "--help"], ["--version"]])
 def test_light_verbs_import_nothing_heavy(root: Path, words: list[str]) -> None:
-    process("--workspace", root, "sync")
+    cli.run(["--workspace", str(root), "sync"])
     code = "import sys\nfrom memory_tools import cli\ncli.run(sys.argv[1:])\nsys.stderr.write(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code, "--workspace", str(root), *words], capture_output=True, text=True, check=True)
     assert not HEAVY & set(done.stderr.split())
 
 
 def test_a_search_through_a_pipe_imports_no_terminal_and_no_parser(root: Path) -> None:
-    process("--workspace", root, "sync")
+    cli.run(["--workspace", str(root), "sync"])
     time.sleep(2.1)  # past the moment in which a fresh file is read again
-    process("--workspace", root, "sync")
+    cli.run(["--workspace", str(root), "sync"])
     code = "import sys\nfrom memory_tools import cli\ncli.run(sys.argv[1:])\nsys.stderr.write(' '.join(sys.modules))"
     words = ["--workspace", str(root), "search", "Anna", "--json"]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
