@@ -521,7 +521,7 @@ def test_a_scan_that_remembers_the_last_one_finds_what_a_fresh_one_finds(
         path, second = root / one, root / other
         path.parent.mkdir(parents=True, exist_ok=True)
         second.parent.mkdir(parents=True, exist_ok=True)
-        if edit == "write" and not path.is_dir():
+        if edit == "write" and (path.is_file() or not os.path.lexists(path)):
             put(root, one, text=f"text {number}\n")
         elif edit == "append" and path.is_file():
             with path.open("a") as file:
