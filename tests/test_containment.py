@@ -37,7 +37,7 @@ from memory_tools.tool_memory import ToolMemoryStore
 CANARY = "canary-7f3e91"
 CALL = {"tool_name": "web_search", "input": "q", "output": "Found 3 results"}
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes of POSIX")
-pytestmark = posix
+pytestmark = [posix, pytest.mark.usefixtures("alone")]
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,6 @@ class Place:
         """Every name outside, with its bytes; a file that was made there shows too."""
         every = sorted(self.outside.rglob("*"))
         return {str(p): (p.is_dir() or p.read_bytes(), p.lstat().st_mode, p.lstat().st_mtime_ns) for p in every if p.name != "pipe"}
-
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith(("MEMORY_TOOLS_", "OPENCLAW_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("MEMORY_TOOLS_ENCODER", "none")
 
 
 @pytest.fixture

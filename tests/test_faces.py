@@ -102,13 +102,7 @@ TIMES = {"lastUsed", "time_created", "time_modified"}  # of this very run
 OPTIONS = {"maxResults": "--max-results", "minScore": "--min-score", "maxChars": "--max-chars", "eventId": "--event-id"}
 
 
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No configuration of whoever runs the tests."""
-    for name in [name for name in os.environ if name.startswith(("MEMORY_TOOLS_", "OPENCLAW_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("MEMORY_TOOLS_ENCODER", "none")
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 def make_workspace(root: Path) -> None:

@@ -82,12 +82,7 @@ ANY_JSON: st.SearchStrategy[Any] = st.recursive(
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith(("MEMORY_TOOLS_", "OPENCLAW_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("MEMORY_TOOLS_ENCODER", "none")
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 @pytest.fixture

@@ -32,12 +32,7 @@ def clean(config: Path, **more: str) -> dict[str, str]:
     return {**rest, "XDG_CONFIG_HOME": str(config), "MEMORY_TOOLS_ENCODER": "none", **more}
 
 
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith(("MEMORY_TOOLS_", "OPENCLAW_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("MEMORY_TOOLS_ENCODER", "none")
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 def make_workspace(place: Path) -> Path:
